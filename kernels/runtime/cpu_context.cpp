@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/runtime/cpu_context.hpp"
+
+#include <fmt/format.h>
+#include <sched.h>
+
+#include <algorithm>
+
+#include "kernels/core/error.hpp"
+#include "kernels/cpu/convolutions.hpp"
+
+namespace collar {
+
+int available_cpus() {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  if (sched_getaffinity(0, sizeof(set), &set) != 0) return 1;
+  return std::max(1, CPU_COUNT(&set));
+}
+
+CpuContext::CpuContext(const CpuOptions& options)
+    : threads_(options.threads > 0 ? options.threads : available_cpus()),
+      isa_(options.isa),
+      direct_convolutions_(options.direct_convolutions),
+      convolutions_(std::make_unique<kernels::CpuConvolutions>(*this)) {
+  if (options.threads < 0 || options.threads > 1024) {
+    throw UsageError(fmt::format("threads: expected 0 (all CPUs) to 1024, got {}", options.threads));
+  }
+}
+
+CpuContext::~CpuContext() = default;
+
+Layout CpuContext::preferred_layout(std::int64_t channels) const {
+  if (isa_ >= Isa::avx512) return channels % 16 == 0 ? Layout::blocked16 : Layout::plain;
+  return channels % 8 == 0 ? Layout::blocked8 : Layout::plain;
+}
+
+}  // namespace collar
