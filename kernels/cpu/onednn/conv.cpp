@@ -5,14 +5,11 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <iterator>
-
 #include "kernels/core/error.hpp"
-#include "kernels/cpu/onednn/scratch.hpp"
 #include "kernels/cpu/onednn/state.hpp"
 #include "kernels/cpu/onednn/threads.hpp"
 #include "kernels/reference/conv.hpp"
+#include "kernels/runtime/scratch.hpp"
 
 namespace collar::kernels {
 namespace {
@@ -20,7 +17,7 @@ namespace {
 using dnnl::memory;
 using onednn::Pass;
 using onednn::Planned;
-using onednn::Scratch;
+
 using onednn::Signature;
 using onednn::ThreadScope;
 using State = CpuConvolutions::State;
