@@ -17,7 +17,6 @@ namespace {
 using dnnl::memory;
 using onednn::Pass;
 using onednn::Planned;
-
 using onednn::ThreadScope;
 using State = CpuConvolutions::State;
 

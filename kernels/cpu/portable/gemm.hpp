@@ -83,8 +83,8 @@ void multiply_panels(const float* a, const float* b, std::int64_t depth, float* 
 
 /// Calls store(i, j, sum) for every element of the m x n product, from up to `threads` threads.
 template <typename A, typename B, typename Store>
-void multiply(int threads, std::int64_t m, std::int64_t n, std::int64_t k, const A& a, const B& b,
-              const Store& store) {
+void multiply([[maybe_unused]] int threads, std::int64_t m, std::int64_t n, std::int64_t k,
+              const A& a, const B& b, const Store& store) {
   const std::int64_t tile_rows = (m + kTile - 1) / kTile;
   const std::int64_t tile_columns = (n + kTile - 1) / kTile;
 #pragma omp parallel for num_threads(threads) schedule(dynamic)
