@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// CpuConvolutions: what the vendor library keeps between calls (engine, stream, primitives by shape). Defined once
-// over oneDNN (cpu/onednn/) and once empty (cpu/portable/); CMake links one of them.
+// CpuConvolutions: what the vendor library keeps between calls (engine, stream, primitives by
+// shape). Defined once over oneDNN (cpu/onednn/) and once empty (cpu/portable/); CMake links one of
+// them.
 #pragma once
 
 #include <memory>
