@@ -76,6 +76,8 @@ class Tensor {
   Tensor to(DeviceContext& context) const;
   /// The same values on the host, bound to nothing.
   Tensor to_host() const;
+  /// Takes this tensor itself to the context: every handle of it follows. How parameters get to their device.
+  void move_to(DeviceContext& context);
   /// A copy with storage of its own. Not differentiable.
   Tensor clone() const;
   /// The same bytes without history; shares the version counter.

@@ -11,6 +11,8 @@ namespace collar::kernels {
 
 /// Every element becomes `value`, converted to y's type. All types.
 void fill(CpuContext& context, View y, double value);
+/// The same for host memory that is bound to no context, on the calling thread.
+void fill_host(View y, double value);
 /// y *= factor, once rounded. f32.
 void scale(CpuContext& context, View y, float factor);
 /// y += x. Same shape, layout and type.
