@@ -4,7 +4,6 @@
 #include <cstring>
 
 #include "kernels/cast.hpp"
-#include "kernels/cpu/convolutions.hpp"
 #include "kernels/pointwise.hpp"
 
 namespace collar::kernels {
@@ -49,9 +48,6 @@ namespace collar::kernels {
   for (std::int64_t i = 0; i < y.numel(); ++i) y.as<float>()[i] += x.as<float>()[i];
 }
 [[gnu::weak]] void cast(CpuContext&, ConstView x, View y) {
-  std::memcpy(y.data, x.data, y.bytes());
-}
-[[gnu::weak]] void convert_layout(CpuContext&, ConstView x, View y) {
   std::memcpy(y.data, x.data, y.bytes());
 }
 
