@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "kernels/cast.hpp"
+#include "kernels/cpu/convolutions.hpp"
 #include "kernels/pointwise.hpp"
 
 namespace collar::kernels {
