@@ -8,7 +8,8 @@ DeviceContext& context_of(const char* op, std::initializer_list<const Tensor*> i
   for (const Tensor* input : inputs) {
     if (!input->defined()) continue;
     require(input->context() != nullptr, op,
-            "{} is on the host and bound to no context; move it with to(runtime.context()), or let Accelerator::prepare "
+            "{} is on the host and bound to no context; move it with to(runtime.context()), or let "
+            "Accelerator::prepare "
             "do it",
             describe(*input));
     require(context == nullptr || context == input->context(), op,

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The three lines every operation shares: find the context its inputs live in, run a kernel there, complain.
+// The three lines every operation shares: find the context its inputs live in, run a kernel there,
+// complain.
 #pragma once
 
 #include <fmt/format.h>
@@ -12,8 +13,8 @@
 
 namespace collar::ops {
 
-/// The context that all defined inputs are bound to. Throws ShapeError, naming the operation, if one is on the host or
-/// elsewhere.
+/// The context that all defined inputs are bound to. Throws ShapeError, naming the operation, if
+/// one is on the host or elsewhere.
 DeviceContext& context_of(const char* op, std::initializer_list<const Tensor*> inputs);
 
 /// Calls `kernel(device)` with the CpuContext or CudaContext inside.

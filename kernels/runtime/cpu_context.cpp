@@ -24,7 +24,8 @@ CpuContext::CpuContext(const CpuOptions& options)
       direct_convolutions_(options.direct_convolutions),
       convolutions_(std::make_unique<kernels::CpuConvolutions>(*this)) {
   if (options.threads < 0 || options.threads > 1024) {
-    throw UsageError(fmt::format("threads: expected 0 (all CPUs) to 1024, got {}", options.threads));
+    throw UsageError(
+        fmt::format("threads: expected 0 (all CPUs) to 1024, got {}", options.threads));
   }
 }
 
