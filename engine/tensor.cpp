@@ -31,23 +31,26 @@ std::shared_ptr<std::byte> allocate(std::size_t bytes, DeviceContext* context) {
   constexpr std::size_t kAlign = CachingAllocator::kAlignment;
   const std::size_t rounded = std::max(kAlign, (bytes + kAlign - 1) / kAlign * kAlign);
   auto* block = static_cast<std::byte*>(std::aligned_alloc(kAlign, rounded));
-  if (block == nullptr) throw DeviceError(fmt::format("out of memory: {} bytes wanted on the host", rounded));
+  if (block == nullptr)
+    throw DeviceError(fmt::format("out of memory: {} bytes wanted on the host", rounded));
   return {block, [](std::byte* memory) { std::free(memory); }};
 }
 
 void check_layout(const Shape& shape, Layout layout) {
   if (layout == Layout::plain) return;
   if (shape.rank() != 4 || shape[1] % block_of(layout) != 0) {
-    throw ShapeError(fmt::format("a tensor of shape {} cannot have the layout {}: that takes rank 4 and channels "
-                                 "divisible by {}",
-                                 to_string(shape), name_of(layout), block_of(layout)));
+    throw ShapeError(fmt::format(
+        "a tensor of shape {} cannot have the layout {}: that takes rank 4 and channels "
+        "divisible by {}",
+        to_string(shape), name_of(layout), block_of(layout)));
   }
 }
 
 DeviceContext& context_for_kernels(const Tensor& tensor, const char* what) {
   if (tensor.context() == nullptr) {
-    throw ShapeError(fmt::format("{}: {} is on the host and bound to no context; use to(runtime.context()) first",
-                                 what, describe(tensor)));
+    throw ShapeError(fmt::format(
+        "{}: {} is on the host and bound to no context; use to(runtime.context()) first", what,
+        describe(tensor)));
   }
   return *tensor.context();
 }
@@ -63,8 +66,8 @@ Tensor Tensor::empty(const Shape& shape, DType dtype, DeviceContext* context, La
   check_layout(shape, layout);
   std::size_t bytes = 0;
   if (__builtin_mul_overflow(static_cast<std::size_t>(shape.numel()), size_of(dtype), &bytes)) {
-    throw ShapeError(fmt::format("a {} tensor of shape {} is larger than memory can be", name_of(dtype),
-                                 to_string(shape)));
+    throw ShapeError(fmt::format("a {} tensor of shape {} is larger than memory can be",
+                                 name_of(dtype), to_string(shape)));
   }
   auto state = std::make_shared<TensorState>();
   state->storage = allocate(bytes, context);
@@ -92,7 +95,8 @@ Tensor Tensor::full(const Shape& shape, double value, DType dtype, DeviceContext
 template <typename T>
 Tensor Tensor::from(std::span<const T> values, const Shape& shape) {
   if (static_cast<std::int64_t>(values.size()) != shape.numel()) {
-    throw ShapeError(fmt::format("{} values do not fill the shape {}", values.size(), to_string(shape)));
+    throw ShapeError(
+        fmt::format("{} values do not fill the shape {}", values.size(), to_string(shape)));
   }
   Tensor result = empty(shape, dtype_of<T>);
   std::copy(values.begin(), values.end(), result.data<T>());
@@ -121,20 +125,36 @@ Tensor Tensor::adopt(void* data, const Shape& shape, DType dtype, std::shared_pt
   return Tensor(std::move(state));
 }
 
-const Shape& Tensor::shape() const { return checked(state_).shape; }
-DType Tensor::dtype() const { return checked(state_).dtype; }
-Layout Tensor::layout() const { return checked(state_).layout; }
-DeviceContext* Tensor::context() const { return checked(state_).context; }
-std::size_t Tensor::bytes() const { return static_cast<std::size_t>(numel()) * size_of(dtype()); }
-Device Tensor::device() const { return context() == nullptr ? Device{} : device_of(*context()); }
+const Shape& Tensor::shape() const {
+  return checked(state_).shape;
+}
+DType Tensor::dtype() const {
+  return checked(state_).dtype;
+}
+Layout Tensor::layout() const {
+  return checked(state_).layout;
+}
+DeviceContext* Tensor::context() const {
+  return checked(state_).context;
+}
+std::size_t Tensor::bytes() const {
+  return static_cast<std::size_t>(numel()) * size_of(dtype());
+}
+Device Tensor::device() const {
+  return context() == nullptr ? Device{} : device_of(*context());
+}
 
 void* Tensor::raw_data() const {
   const TensorState& state = checked(state_);
   return state.storage.get() + state.offset;
 }
 
-View Tensor::view() { return {raw_data(), dtype(), shape(), layout()}; }
-ConstView Tensor::view() const { return {raw_data(), dtype(), shape(), layout()}; }
+View Tensor::view() {
+  return {raw_data(), dtype(), shape(), layout()};
+}
+ConstView Tensor::view() const {
+  return {raw_data(), dtype(), shape(), layout()};
+}
 
 void Tensor::check_type(DType wanted) const {
   if (dtype() != wanted) {
@@ -167,17 +187,27 @@ template std::vector<std::int64_t> Tensor::to_vector() const;
 template std::vector<bool> Tensor::to_vector() const;
 
 double Tensor::item() const {
-  if (numel() != 1) throw ShapeError(fmt::format("item(): {} does not have exactly one element", describe(*this)));
+  if (numel() != 1)
+    throw ShapeError(fmt::format("item(): {} does not have exactly one element", describe(*this)));
   switch (dtype()) {
-    case DType::f32: return *data<float>();
-    case DType::f64: return *data<double>();
-    case DType::bf16: return static_cast<float>(*data<bfloat16>());
-    case DType::f16: return static_cast<float>(*data<float16>());
-    case DType::u8: return *data<std::uint8_t>();
-    case DType::i8: return *data<std::int8_t>();
-    case DType::i32: return *data<std::int32_t>();
-    case DType::i64: return static_cast<double>(*data<std::int64_t>());
-    case DType::boolean: return *data<bool>() ? 1 : 0;
+    case DType::f32:
+      return *data<float>();
+    case DType::f64:
+      return *data<double>();
+    case DType::bf16:
+      return static_cast<float>(*data<bfloat16>());
+    case DType::f16:
+      return static_cast<float>(*data<float16>());
+    case DType::u8:
+      return *data<std::uint8_t>();
+    case DType::i8:
+      return *data<std::int8_t>();
+    case DType::i32:
+      return *data<std::int32_t>();
+    case DType::i64:
+      return static_cast<double>(*data<std::int64_t>());
+    case DType::boolean:
+      return *data<bool>() ? 1 : 0;
   }
   return 0;
 }
@@ -195,10 +225,12 @@ Tensor Tensor::to_host() const {
   return result;
 }
 
-// Host and CPU share their memory, so binding is all there is to do; a device with memory of its own copies here.
+// Host and CPU share their memory, so binding is all there is to do; a device with memory of its
+// own copies here.
 void Tensor::move_to(DeviceContext& target) {
   TensorState& state = checked(state_);
-  if (!is_leaf()) throw AutogradError("move_to: only leaves move; this tensor was made by a recorded operation");
+  if (!is_leaf())
+    throw AutogradError("move_to: only leaves move; this tensor was made by a recorded operation");
   state.context = &target;
   state.packed = std::make_shared<PackedWeights>();
   if (state.grad.defined()) state.grad.move_to(target);
@@ -222,8 +254,9 @@ Tensor Tensor::detach() const {
 
 Tensor Tensor::slice(std::int64_t begin, std::int64_t end) const {
   if (rank() == 0 || begin < 0 || end < begin || end > size(0) || layout() != Layout::plain) {
-    throw ShapeError(fmt::format("slice: rows {} to {} of {} do not exist, or its layout is not plain", begin, end,
-                                 describe(*this)));
+    throw ShapeError(
+        fmt::format("slice: rows {} to {} of {} do not exist, or its layout is not plain", begin,
+                    end, describe(*this)));
   }
   Tensor result = detach();
   const std::size_t row = size(0) == 0 ? 0 : bytes() / static_cast<std::size_t>(size(0));
@@ -235,8 +268,8 @@ Tensor Tensor::slice(std::int64_t begin, std::int64_t end) const {
 
 Tensor Tensor::viewed_as(const Shape& shape) const {
   if (shape.numel() != numel() || layout() != Layout::plain) {
-    throw ShapeError(fmt::format("{} ({}) cannot be viewed as {}", describe(*this), name_of(layout()),
-                                 to_string(shape)));
+    throw ShapeError(fmt::format("{} ({}) cannot be viewed as {}", describe(*this),
+                                 name_of(layout()), to_string(shape)));
   }
   Tensor result = detach();
   result.state_->shape = shape;
@@ -269,7 +302,8 @@ void Tensor::rehome(Tensor place) {
   TensorState& state = checked(state_);
   if (!is_leaf() || !(place.shape() == state.shape) || place.dtype() != state.dtype ||
       place.layout() != Layout::plain || state.layout != Layout::plain) {
-    throw ShapeError(fmt::format("rehome: {} does not fit into {}", describe(*this), describe(place)));
+    throw ShapeError(
+        fmt::format("rehome: {} does not fit into {}", describe(*this), describe(place)));
   }
   std::memcpy(place.raw_data(), raw_data(), bytes());
   state.storage = place.state_->storage;
@@ -278,13 +312,23 @@ void Tensor::rehome(Tensor place) {
   changed_in_place();
 }
 
-std::uint64_t Tensor::version() const { return *checked(state_).version; }
-void Tensor::changed_in_place() { ++*checked(state_).version; }
+std::uint64_t Tensor::version() const {
+  return *checked(state_).version;
+}
+void Tensor::changed_in_place() {
+  ++*checked(state_).version;
+}
 
-Weight Tensor::as_weight() const { return {view(), version(), checked(state_).packed.get()}; }
+Weight Tensor::as_weight() const {
+  return {view(), version(), checked(state_).packed.get()};
+}
 
-bool Tensor::requires_grad() const { return checked(state_).requires_grad; }
-bool Tensor::is_leaf() const { return checked(state_).producer == nullptr; }
+bool Tensor::requires_grad() const {
+  return checked(state_).requires_grad;
+}
+bool Tensor::is_leaf() const {
+  return checked(state_).producer == nullptr;
+}
 
 void Tensor::set_requires_grad(bool required) {
   TensorState& state = checked(state_);
@@ -298,7 +342,9 @@ void Tensor::set_requires_grad(bool required) {
   state.requires_grad = required;
 }
 
-Tensor Tensor::grad() const { return checked(state_).grad_valid ? state_->grad : Tensor(); }
+Tensor Tensor::grad() const {
+  return checked(state_).grad_valid ? state_->grad : Tensor();
+}
 
 void Tensor::zero_grad() {
   TensorState& state = checked(state_);
@@ -309,15 +355,19 @@ void Tensor::set_grad_storage(Tensor storage) {
   TensorState& state = checked(state_);
   if (!(storage.shape() == state.shape) || storage.dtype() != state.dtype ||
       storage.layout() != Layout::plain || storage.context() != state.context) {
-    throw ShapeError(fmt::format("set_grad_storage: the gradient of {} does not fit into {}", describe(*this),
-                                 describe(storage)));
+    throw ShapeError(fmt::format("set_grad_storage: the gradient of {} does not fit into {}",
+                                 describe(*this), describe(storage)));
   }
   state.grad = std::move(storage);
   state.grad_valid = false;
 }
 
-Tensor Tensor::grad_storage() const { return checked(state_).grad; }
-void Tensor::set_grad_valid(bool valid) { checked(state_).grad_valid = valid; }
+Tensor Tensor::grad_storage() const {
+  return checked(state_).grad;
+}
+void Tensor::set_grad_valid(bool valid) {
+  checked(state_).grad_valid = valid;
+}
 
 void Tensor::set_grad_hook(std::function<void(const Tensor&)> hook) {
   checked(state_).grad_hook = std::move(hook);
@@ -329,8 +379,12 @@ std::string describe(const Tensor& tensor) {
                      tensor.context() == nullptr ? "the host" : to_string(tensor.device()));
 }
 
-bool grad_enabled() { return grad_mode; }
+bool grad_enabled() {
+  return grad_mode;
+}
 NoGrad::NoGrad() : previous_(std::exchange(grad_mode, false)) {}
-NoGrad::~NoGrad() { grad_mode = previous_; }
+NoGrad::~NoGrad() {
+  grad_mode = previous_;
+}
 
 }  // namespace collar

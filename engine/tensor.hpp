@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tensor: shared storage, an element type, a logical shape, a layout and an offset. A Tensor is a handle; copies share the
-// bytes and the gradient. A tensor is either on the host, bound to nothing (what loaders and files make), or bound to
-// the context of a Runtime, where operations run; to() takes it there, without a copy if the context is the host's CPU.
+// Tensor: shared storage, an element type, a logical shape, a layout and an offset. A Tensor is a
+// handle; copies share the bytes and the gradient. A tensor is either on the host, bound to nothing
+// (what loaders and files make), or bound to the context of a Runtime, where operations run; to()
+// takes it there, without a copy if the context is the host's CPU.
 #pragma once
 
 #include <cstdint>
@@ -26,10 +27,12 @@ class Tensor {
   /// An undefined tensor: "no bias", "no gradient yet".
   Tensor() = default;
 
-  /// Uninitialised. Without a context the memory is the host's; with one it comes from the context's allocator.
-  static Tensor empty(const Shape& shape, DType dtype = DType::f32, DeviceContext* context = nullptr,
-                      Layout layout = Layout::plain);
-  static Tensor zeros(const Shape& shape, DType dtype = DType::f32, DeviceContext* context = nullptr);
+  /// Uninitialised. Without a context the memory is the host's; with one it comes from the
+  /// context's allocator.
+  static Tensor empty(const Shape& shape, DType dtype = DType::f32,
+                      DeviceContext* context = nullptr, Layout layout = Layout::plain);
+  static Tensor zeros(const Shape& shape, DType dtype = DType::f32,
+                      DeviceContext* context = nullptr);
   static Tensor full(const Shape& shape, double value, DType dtype = DType::f32,
                      DeviceContext* context = nullptr);
   /// On the host, with a copy of the values.
@@ -72,11 +75,13 @@ class Tensor {
   /// The only element, converted to double. Throws ShapeError if there is not exactly one.
   double item() const;
 
-  /// The same values bound to a context; shares the bytes where the device allows it. Not differentiable.
+  /// The same values bound to a context; shares the bytes where the device allows it. Not
+  /// differentiable.
   Tensor to(DeviceContext& context) const;
   /// The same values on the host, bound to nothing.
   Tensor to_host() const;
-  /// Takes this tensor itself to the context: every handle of it follows. How parameters get to their device.
+  /// Takes this tensor itself to the context: every handle of it follows. How parameters get to
+  /// their device.
   void move_to(DeviceContext& context);
   /// A copy with storage of its own. Not differentiable.
   Tensor clone() const;
@@ -84,19 +89,20 @@ class Tensor {
   Tensor detach() const;
   /// Rows [begin, end) of dimension 0, sharing the bytes. Plain layout. Not differentiable.
   Tensor slice(std::int64_t begin, std::int64_t end) const;
-  /// The same bytes under another shape. Plain layout. Not differentiable (engine/ops has the op of that name).
+  /// The same bytes under another shape. Plain layout. Not differentiable (engine/ops has the op of
+  /// that name).
   Tensor viewed_as(const Shape& shape) const;
-  /// Copies the elements of `source` (same shape; plain or equal layout) into this storage, converting the type. Counts
-  /// as a change in place.
+  /// Copies the elements of `source` (same shape; plain or equal layout) into this storage,
+  /// converting the type. Counts as a change in place.
   void copy_from(const Tensor& source);
-  /// Moves this tensor's values into `place` (same shape and type, plain) and makes every handle of this tensor use those
-  /// bytes from now on: how parameters move into an arena.
+  /// Moves this tensor's values into `place` (same shape and type, plain) and makes every handle of
+  /// this tensor use those bytes from now on: how parameters move into an arena.
   void rehome(Tensor place);
   /// True if both handles are the same tensor (same state, not equal values).
   bool same_as(const Tensor& other) const { return state_ == other.state_; }
 
-  /// The version number counts changes in place. Whoever writes through view() or data() after the tensor was used
-  /// in a recorded operation says so.
+  /// The version number counts changes in place. Whoever writes through view() or data() after the
+  /// tensor was used in a recorded operation says so.
   std::uint64_t version() const;
   void changed_in_place();
   /// The master, its version and the place of its packed copies.
@@ -104,19 +110,22 @@ class Tensor {
 
   // Automatic differentiation: engine/autograd/.
   bool requires_grad() const;
-  /// Only for leaves (tensors no recorded operation made) of floating type. Throws AutogradError otherwise.
+  /// Only for leaves (tensors no recorded operation made) of floating type. Throws AutogradError
+  /// otherwise.
   void set_requires_grad(bool required);
   bool is_leaf() const;
   /// The gradient of a leaf; undefined before the first backward pass and after zero_grad().
   Tensor grad() const;
-  /// Forgets the gradient. Its storage, if given by set_grad_storage, stays and is overwritten by the next contribution.
+  /// Forgets the gradient. Its storage, if given by set_grad_storage, stays and is overwritten by
+  /// the next contribution.
   void zero_grad();
   /// Where the gradient is to be written: a plain f32 view of this tensor's shape, inside an arena.
   void set_grad_storage(Tensor storage);
   Tensor grad_storage() const;
   /// Declares grad_storage() valid or not, for whoever writes the arena itself.
   void set_grad_valid(bool valid);
-  /// Called once in each backward pass when this leaf's last contribution is in. An empty function removes it.
+  /// Called once in each backward pass when this leaf's last contribution is in. An empty function
+  /// removes it.
   void set_grad_hook(std::function<void(const Tensor& leaf)> hook);
   /// Runs the recorded operations backwards from this scalar. A recorded graph can be run once.
   void backward() const;

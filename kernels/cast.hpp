@@ -7,11 +7,12 @@
 
 namespace collar::kernels {
 
-/// y = x converted, any type to any type, element by element in storage order (same shape and layout). Floats round to
-/// nearest even; float to integer truncates; anything but zero is true.
+/// y = x converted, any type to any type, element by element in storage order (same shape and
+/// layout). Floats round to nearest even; float to integer truncates; anything but zero is true.
 void cast(CpuContext& context, ConstView x, View y);
 
-/// y = x in y's layout (and y's type: f32 and bf16 only). The one function that converts layouts; the context counts it.
+/// y = x in y's layout (and y's type: f32 and bf16 only). The one function that converts layouts;
+/// the context counts it.
 void convert_layout(CpuContext& context, ConstView x, View y);
 
 }  // namespace collar::kernels

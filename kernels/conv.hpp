@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Two-dimensional convolution (cross-correlation, as everywhere in deep learning) and its two gradients.
-// Shapes: x [N, C, H, W]; w [K, C/groups, R, S], always plain f32 (the master); y [N, K, P, Q].
-// x, dx, y and dy have one data type, f32 or bf16, which is also the type the products are formed in; sums are
-// f32. Nothing here allocates tensors; scratch comes from the context.
+// Two-dimensional convolution (cross-correlation, as everywhere in deep learning) and its two
+// gradients. Shapes: x [N, C, H, W]; w [K, C/groups, R, S], always plain f32 (the master); y [N, K,
+// P, Q]. x, dx, y and dy have one data type, f32 or bf16, which is also the type the products are
+// formed in; sums are f32. Nothing here allocates tensors; scratch comes from the context.
 #pragma once
 
 #include <array>
@@ -26,7 +26,8 @@ struct Conv2dGeometry {
 /// floor((in + 2 padding - dilation (kernel - 1) - 1) / stride) + 1 for both axes.
 Shape conv2d_output_shape(const Shape& x, const Shape& w, const Conv2dGeometry& geometry);
 
-/// The layouts a backend is fastest with, for x and for y. A caller that has x in another layout converts it first.
+/// The layouts a backend is fastest with, for x and for y. A caller that has x in another layout
+/// converts it first.
 struct Conv2dLayouts {
   Layout x;
   Layout y;
@@ -42,7 +43,8 @@ void conv2d_forward(CpuContext& context, ConstView x, const Weight& w, ConstView
 void conv2d_backward_data(CpuContext& context, ConstView dy, const Weight& w, View dx,
                           const Conv2dGeometry& geometry);
 
-/// dw [K, C/groups, R, S] plain f32 and, if given, dbias [K] f32: written, or added to if `accumulate`.
+/// dw [K, C/groups, R, S] plain f32 and, if given, dbias [K] f32: written, or added to if
+/// `accumulate`.
 void conv2d_backward_weights(CpuContext& context, ConstView x, ConstView dy, View dw, View dbias,
                              bool accumulate, const Conv2dGeometry& geometry);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The fully connected layer and its gradients. Shapes: x [N, I], w [O, I] plain f32, y [N, O], bias [O] f32.
-// x and y have one data type, f32 or bf16; sums are f32.
+// The fully connected layer and its gradients. Shapes: x [N, I], w [O, I] plain f32, y [N, O], bias
+// [O] f32. x and y have one data type, f32 or bf16; sums are f32.
 #pragma once
 
 #include "kernels/core/view.hpp"

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Batch normalisation with its residual addition and ReLU fused: one pass over memory each way instead of three.
+// Batch normalisation with its residual addition and ReLU fused: one pass over memory each way
+// instead of three.
 //   z = (x - mean) * inv_std * weight + bias [+ residual];  y = relu ? max(z, 0) : z
-// x, residual, y, dy, dx: [N, C, H, W] or [N, C], any layout (all the same one), f32 or bf16; everything indexed by channel is f32.
-// A ReLU keeps one bit an element for the backward pass: bit i of the mask (byte i/8, bit i%8) says that the element at
-// storage position i passed, i.e. !(z <= 0), so that NaN passes as in PyTorch.
+// x, residual, y, dy, dx: [N, C, H, W] or [N, C], any layout (all the same one), f32 or bf16;
+// everything indexed by channel is f32. A ReLU keeps one bit an element for the backward pass: bit
+// i of the mask (byte i/8, bit i%8) says that the element at storage position i passed, i.e. !(z <=
+// 0), so that NaN passes as in PyTorch.
 #pragma once
 
 #include <array>
@@ -15,10 +17,11 @@
 
 namespace collar::kernels {
 
-/// How a group of ranks shares statistics (synchronised batch normalisation). Left empty, each rank has its own.
+/// How a group of ranks shares statistics (synchronised batch normalisation). Left empty, each rank
+/// has its own.
 struct StatisticsExchange {
-  /// Turns this rank's per-channel mean and m2 (sum of squared deviations) of `count` values into the group's, in
-  /// place, and returns the group's count.
+  /// Turns this rank's per-channel mean and m2 (sum of squared deviations) of `count` values into
+  /// the group's, in place, and returns the group's count.
   std::function<double(View mean, View m2, double count)> merge_moments;
   /// Replaces [2, C] per-channel sums by the group's sums, in place.
   std::function<void(View sums)> add_sums;
@@ -32,11 +35,11 @@ struct BatchNormTraining {
   ConstView weight;    ///< [C], may be left out (ones)
   ConstView bias;      ///< [C], may be left out (zeros)
   View y;
-  View mask;           ///< u8 [ceil(numel/8)]; left out when no backward pass will come or relu is false
-  View mean;           ///< [C], written: kept for the backward pass
-  View inv_std;        ///< [C], written: 1/sqrt(variance + epsilon), population variance
-  View running_mean;   ///< [C], moved by `momentum` towards the batch's; may be left out
-  View running_var;    ///< the same, towards the unbiased variance
+  View mask;     ///< u8 [ceil(numel/8)]; left out when no backward pass will come or relu is false
+  View mean;     ///< [C], written: kept for the backward pass
+  View inv_std;  ///< [C], written: 1/sqrt(variance + epsilon), population variance
+  View running_mean;  ///< [C], moved by `momentum` towards the batch's; may be left out
+  View running_var;   ///< the same, towards the unbiased variance
   double momentum = 0.1;
   double epsilon = 1e-5;
   bool relu = false;
@@ -54,6 +57,7 @@ struct BatchNormInference {
   ConstView var;   ///< running variance
   View y;
   View mask;
+  View inv_std;  ///< [C], written: 1/sqrt(var + epsilon), for a backward pass; may be left out
   double epsilon = 1e-5;
   bool relu = false;
 };
@@ -63,14 +67,14 @@ void batch_norm_inference(CpuContext& context, const BatchNormInference& args);
 struct BatchNormBackward {
   std::array<ConstView, 2> dy;  ///< the upstream gradient is their sum; the second may be left out
   ConstView x;
-  ConstView weight;     ///< may be left out
-  ConstView mean;       ///< as used in the forward pass
-  ConstView inv_std;    ///< as used in the forward pass
-  ConstView mask;       ///< left out when there was no ReLU
-  View dx;              ///< may be left out
-  View dresidual;       ///< may be left out; the masked upstream gradient
-  View dweight;         ///< [C], may be left out
-  View dbias;           ///< [C], may be left out
+  ConstView weight;                ///< may be left out
+  ConstView mean;                  ///< as used in the forward pass
+  ConstView inv_std;               ///< as used in the forward pass
+  ConstView mask;                  ///< left out when there was no ReLU
+  View dx;                         ///< may be left out
+  View dresidual;                  ///< may be left out; the masked upstream gradient
+  View dweight;                    ///< [C], may be left out
+  View dbias;                      ///< [C], may be left out
   bool accumulate_affine = false;  ///< add to dweight and dbias instead of writing them
   bool batch_statistics = true;    ///< false: mean and inv_std were constants (inference mode)
 };

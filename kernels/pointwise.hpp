@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Element by element: fill, scale, add, multiply, ReLU, dropout. f32 and bf16 unless said otherwise; computed in f32.
+// Element by element: fill, scale, add, multiply, ReLU, dropout. f32 and bf16 unless said
+// otherwise; computed in f32.
 #pragma once
 
 #include <cstdint>
@@ -19,8 +20,8 @@ void scale(CpuContext& context, View y, float factor);
 void add_in_place(CpuContext& context, View y, ConstView x);
 
 enum class BinaryOp : std::uint8_t { add, subtract, multiply };
-/// y = a op b with NumPy's broadcasting: shapes are aligned at the right, an extent of 1 repeats. When a and b have
-/// y's shape any common layout will do; otherwise all are plain.
+/// y = a op b with NumPy's broadcasting: shapes are aligned at the right, an extent of 1 repeats.
+/// When a and b have y's shape any common layout will do; otherwise all are plain.
 void binary(CpuContext& context, BinaryOp op, ConstView a, ConstView b, View y);
 
 /// y = max(x, 0), NaN stays NaN, -0 stays -0. mask (may be left out): as in norm.hpp.
@@ -28,7 +29,8 @@ void relu_forward(CpuContext& context, ConstView x, View y, View mask);
 /// dx = mask ? dy : 0
 void relu_backward(CpuContext& context, ConstView dy, ConstView mask, View dx);
 
-/// Key of a dropout mask: a function of the run's seed and where in the run we are, of nothing else.
+/// Key of a dropout mask: a function of the run's seed and where in the run we are, of nothing
+/// else.
 struct DropoutKey {
   std::uint64_t seed = 0;
   std::uint64_t step = 0;
@@ -36,8 +38,9 @@ struct DropoutKey {
   std::uint32_t micro = 0;  ///< micro-step within the step
   std::uint32_t layer = 0;
 };
-/// y = x * (keep / (1 - p)): keep/(1-p) is formed first, p = 1 gives zeros. Element i (storage position) is kept iff its
-/// uniform number (Philox, engine/random.hpp) is >= p. Forward and backward are the same function.
+/// y = x * (keep / (1 - p)): keep/(1-p) is formed first, p = 1 gives zeros. Element i (storage
+/// position) is kept iff its uniform number (Philox, engine/random.hpp) is >= p. Forward and
+/// backward are the same function.
 void dropout(CpuContext& context, ConstView x, View y, double p, const DropoutKey& key);
 
 }  // namespace collar::kernels

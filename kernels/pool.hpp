@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Max, average and global average pooling with PyTorch's rules. x [N, C, H, W], y [N, C, P, Q], any layout (both the
-// same one), f32 or bf16; sums are f32.
+// Max, average and global average pooling with PyTorch's rules. x [N, C, H, W], y [N, C, P, Q], any
+// layout (both the same one), f32 or bf16; sums are f32.
 #pragma once
 
 #include <array>
@@ -16,20 +16,25 @@ struct Pool2dGeometry {
   std::array<std::int64_t, 2> stride{2, 2};
   std::array<std::int64_t, 2> padding{0, 0};
   std::array<std::int64_t, 2> dilation{1, 1};  ///< max pooling only
-  bool ceil_mode = false;          ///< round the output extent up; a window must start inside x or its left padding
-  bool count_include_pad = true;   ///< average pooling: padding counts in the divisor (cells past it, from ceil_mode, never)
+  bool ceil_mode =
+      false;  ///< round the output extent up; a window must start inside x or its left padding
+  bool count_include_pad = true;  ///< average pooling: padding counts in the divisor (cells past
+                                  ///< it, from ceil_mode, never)
 };
 
 Shape pool2d_output_shape(const Shape& x, const Pool2dGeometry& geometry);
 
-/// Scans each window in row order and takes v if v > best or v is NaN: the first of equal values, the last NaN.
-/// index (i32, y's shape and layout; may be left out) is the winner's position h * W + w in its plane.
-void max_pool2d_forward(CpuContext& context, ConstView x, View y, View index, const Pool2dGeometry& geometry);
+/// Scans each window in row order and takes v if v > best or v is NaN: the first of equal values,
+/// the last NaN. index (i32, y's shape and layout; may be left out) is the winner's position h * W
+/// + w in its plane.
+void max_pool2d_forward(CpuContext& context, ConstView x, View y, View index,
+                        const Pool2dGeometry& geometry);
 void max_pool2d_backward(CpuContext& context, ConstView dy, ConstView index, View dx,
                          const Pool2dGeometry& geometry);
 
 void avg_pool2d_forward(CpuContext& context, ConstView x, View y, const Pool2dGeometry& geometry);
-void avg_pool2d_backward(CpuContext& context, ConstView dy, View dx, const Pool2dGeometry& geometry);
+void avg_pool2d_backward(CpuContext& context, ConstView dy, View dx,
+                         const Pool2dGeometry& geometry);
 
 /// y [N, C] plain: the mean over H and W of x [N, C, H, W] in any layout.
 void global_avg_pool_forward(CpuContext& context, ConstView x, View y);

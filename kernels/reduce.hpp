@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sums, norms, and where the largest values are. Sums are formed in a fixed order, so they repeat bit for bit whatever
-// the number of threads.
+// Sums, norms, and where the largest values are. Sums are formed in a fixed order, so they repeat
+// bit for bit whatever the number of threads.
 #pragma once
 
 #include <cstdint>
@@ -10,18 +10,18 @@
 
 namespace collar::kernels {
 
-/// y = sum of x over the dimensions in which y's extent is 1 and x's is not. Same rank, both plain, f32 or bf16 in, f32
-/// sums; times `factor` at the end (1/n for a mean).
+/// y = sum of x over the dimensions in which y's extent is 1 and x's is not. Same rank, both plain,
+/// f32 or bf16 in, f32 sums; times `factor` at the end (1/n for a mean).
 void sum_to(CpuContext& context, ConstView x, View y, double factor);
 
 /// Elements in a block of squared_norm: a partial sum a block, whatever the buckets.
 inline constexpr std::int64_t kNormBlock = 4096;
-/// Sum of squares of plain f32 x in f64: each block of kNormBlock elements is summed in element order, blocks in block
-/// order. NaN and infinity propagate.
+/// Sum of squares of plain f32 x in f64: each block of kNormBlock elements is summed in element
+/// order, blocks in block order. NaN and infinity propagate.
 double squared_norm(CpuContext& context, ConstView x);
 
-/// index[i, j] (i64 [N, k]) = column of the j-th largest of row i of x [N, C], f32 or bf16; of equal values the first column
-/// comes first, NaN counts as largest. k <= C.
+/// index[i, j] (i64 [N, k]) = column of the j-th largest of row i of x [N, C], f32 or bf16; of
+/// equal values the first column comes first, NaN counts as largest. k <= C.
 void top_k(CpuContext& context, ConstView x, View index);
 
 }  // namespace collar::kernels

@@ -22,12 +22,12 @@ bool uniquely_owned(const Tensor& tensor) {
 }
 
 void add_in_place(Tensor& sum, const Tensor& term) {
-  std::visit(
-      [&](auto& context) { kernels::add_in_place(context, sum.view(), term.view()); },
-      *sum.context());
+  std::visit([&](auto& context) { kernels::add_in_place(context, sum.view(), term.view()); },
+             *sum.context());
 }
 
-// Folds summands together until at most `limit` are left: the last into the first of the rest, in arrival order.
+// Folds summands together until at most `limit` are left: the last into the first of the rest, in
+// arrival order.
 void fold(std::vector<Tensor>& terms, std::size_t limit) {
   while (terms.size() > limit) {
     Tensor last = std::move(terms.back());
@@ -83,16 +83,18 @@ class BackwardRun {
     }
   };
 
-  // Visits the graph once, counts how often each leaf is used, and refuses a graph that has already run.
+  // Visits the graph once, counts how often each leaf is used, and refuses a graph that has already
+  // run.
   void discover(const std::shared_ptr<Node>& root) {
     std::unordered_set<Node*> seen{root.get()};
     nodes_.push_back(root);
     for (std::size_t i = 0; i < nodes_.size(); ++i) {
       const std::shared_ptr<Node> node = nodes_[i];
       if (node->released) {
-        throw AutogradError(fmt::format(
-            "backward: the graph has already been run (at {}), and what it kept is gone; run the forward pass again",
-            node->op));
+        throw AutogradError(
+            fmt::format("backward: the graph has already been run (at {}), and what it kept is "
+                        "gone; run the forward pass again",
+                        node->op));
       }
       for (const Node::Input& input : node->inputs) {
         if (input.leaf && ++remaining_uses_[input.leaf.get()] == 1) leaves_.push_back(input.leaf);
@@ -166,8 +168,9 @@ bool BackwardCall::needs(std::size_t i) const {
 void BackwardCall::give(std::size_t i, Tensor gradient) {
   if (!needs(i)) return;
   if (!(gradient.shape() == node_.inputs[i].shape)) {
-    throw ShapeError(fmt::format("{}: the gradient of input {} has shape {}, the input {}", node_.op, i,
-                                 to_string(gradient.shape()), to_string(node_.inputs[i].shape)));
+    throw ShapeError(fmt::format("{}: the gradient of input {} has shape {}, the input {}",
+                                 node_.op, i, to_string(gradient.shape()),
+                                 to_string(node_.inputs[i].shape)));
   }
   given_[i] = std::move(gradient);
 }
@@ -189,13 +192,15 @@ namespace collar {
 
 void Tensor::backward() const {
   if (!defined() || !requires_grad()) {
-    throw AutogradError(fmt::format(
-        "backward: {} does not require a gradient: it is a constant, was made under NoGrad, or is itself a gradient "
-        "(second derivatives are not offered)",
-        describe(*this)));
+    throw AutogradError(
+        fmt::format("backward: {} does not require a gradient: it is a constant, was made under "
+                    "NoGrad, or is itself a gradient "
+                    "(second derivatives are not offered)",
+                    describe(*this)));
   }
   if (numel() != 1) {
-    throw AutogradError(fmt::format("backward: starts from one number, not from {}", describe(*this)));
+    throw AutogradError(
+        fmt::format("backward: starts from one number, not from {}", describe(*this)));
   }
   if (is_leaf()) {
     throw AutogradError("backward: this tensor is a leaf; no operation has been recorded");

@@ -12,7 +12,8 @@
 namespace collar::autograd {
 namespace {
 
-// Orders the nodes of all graphs by the time they were recorded. Only the order within one graph matters.
+// Orders the nodes of all graphs by the time they were recorded. Only the order within one graph
+// matters.
 std::uint64_t next_sequence() {
   static std::atomic<std::uint64_t> counter{0};
   return counter.fetch_add(1, std::memory_order_relaxed);
@@ -28,10 +29,11 @@ Saved::Saved(const Tensor& tensor) {
 
 const Tensor& Saved::get() const {
   if (tensor_.defined() && tensor_.version() != version_) {
-    throw AutogradError(fmt::format(
-        "a tensor needed by the backward pass ({}) was changed in place after it was used: version {} is here, version "
-        "{} was used; change a clone(), or change it after backward()",
-        describe(tensor_), tensor_.version(), version_));
+    throw AutogradError(
+        fmt::format("a tensor needed by the backward pass ({}) was changed in place after it was "
+                    "used: version {} is here, version "
+                    "{} was used; change a clone(), or change it after backward()",
+                    describe(tensor_), tensor_.version(), version_));
   }
   return tensor_;
 }

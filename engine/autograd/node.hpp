@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The recorded graph. An operation that wants a gradient calls record() with its output, its inputs and a function that
-// turns the output's gradient into the inputs'. Each node has one differentiable output. Tensor::backward() runs the
-// nodes from a queue ordered by descending sequence number, so the order is the reverse of recording, always.
+// The recorded graph. An operation that wants a gradient calls record() with its output, its inputs
+// and a function that turns the output's gradient into the inputs'. Each node has one
+// differentiable output. Tensor::backward() runs the nodes from a queue ordered by descending
+// sequence number, so the order is the reverse of recording, always.
 #pragma once
 
 #include <cstdint>
@@ -17,8 +18,8 @@ namespace collar::autograd {
 
 struct Node;
 
-/// A tensor kept for the backward pass, with the version it had. Holds no history, so keeping an operation's own output
-/// makes no cycle.
+/// A tensor kept for the backward pass, with the version it had. Holds no history, so keeping an
+/// operation's own output makes no cycle.
 class Saved {
  public:
   Saved() = default;
@@ -51,7 +52,8 @@ class BackwardCall {
   bool needs(std::size_t i) const;
   /// Hands over the gradient of input i: its shape, any layout. The engine may write to it later.
   void give(std::size_t i, Tensor gradient);
-  /// Lets a kernel write the gradient of input i where it belongs: for a leaf that is its place in an arena.
+  /// Lets a kernel write the gradient of input i where it belongs: for a leaf that is its place in
+  /// an arena.
   GradientTarget target(std::size_t i);
 
  private:
@@ -87,14 +89,14 @@ struct Node {
   std::vector<Tensor> pending;  // gradients that have arrived in the current run
 };
 
-/// Whether an operation on these inputs has to be recorded: gradients are enabled and one of them requires one. Undefined
-/// tensors may be among them.
+/// Whether an operation on these inputs has to be recorded: gradients are enabled and one of them
+/// requires one. Undefined tensors may be among them.
 bool wants_grad(std::initializer_list<const Tensor*> inputs);
 
-/// Records the operation that made `output` from `inputs`, if it has to be, and returns the output. `op` is a string
-/// literal for messages; inputs that were left out are undefined tensors. A backward function that can add up several
-/// summands itself says how many it takes.
-Tensor record(const char* op, Tensor output, const std::vector<Tensor>& inputs, BackwardFunction backward,
-              std::size_t max_terms = 1);
+/// Records the operation that made `output` from `inputs`, if it has to be, and returns the output.
+/// `op` is a string literal for messages; inputs that were left out are undefined tensors. A
+/// backward function that can add up several summands itself says how many it takes.
+Tensor record(const char* op, Tensor output, const std::vector<Tensor>& inputs,
+              BackwardFunction backward, std::size_t max_terms = 1);
 
 }  // namespace collar::autograd

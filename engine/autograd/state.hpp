@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a Tensor handle points to: bytes, their meaning, and the tensor's place in the recorded graph. Only engine/ looks
-// inside.
+// What a Tensor handle points to: bytes, their meaning, and the tensor's place in the recorded
+// graph. Only engine/ looks inside.
 #pragma once
 
 #include <cstdint>

@@ -1,15 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// Conversions of type and layout. converted() is the plain function; cast() is the differentiable operation.
+// Conversions of type and layout. converted() is the plain function; cast() is the differentiable
+// operation.
 #pragma once
 
 #include "engine/tensor.hpp"
 
 namespace collar {
 
-/// x in another layout and type; x itself if it already is. Not differentiable. Layouts of rank-4 f32 and bf16 tensors
-/// convert; other tensors are plain and stay so.
+/// x in another layout and type; x itself if it already is. Not differentiable. Layouts of rank-4
+/// f32 and bf16 tensors convert; other tensors are plain and stay so.
 Tensor converted(const Tensor& x, Layout layout, DType dtype);
-inline Tensor converted(const Tensor& x, Layout layout) { return converted(x, layout, x.dtype()); }
+inline Tensor converted(const Tensor& x, Layout layout) {
+  return converted(x, layout, x.dtype());
+}
 
 /// x with every element converted to `dtype`; the gradient is converted back.
 Tensor cast(const Tensor& x, DType dtype);

@@ -14,14 +14,18 @@ enum class DType : std::uint8_t { f32, f64, bf16, f16, u8, i8, i32, i64, boolean
 constexpr std::size_t size_of(DType dtype) {
   switch (dtype) {
     case DType::f64:
-    case DType::i64: return 8;
+    case DType::i64:
+      return 8;
     case DType::f32:
-    case DType::i32: return 4;
+    case DType::i32:
+      return 4;
     case DType::bf16:
-    case DType::f16: return 2;
+    case DType::f16:
+      return 2;
     case DType::u8:
     case DType::i8:
-    case DType::boolean: return 1;
+    case DType::boolean:
+      return 1;
   }
   return 0;
 }
@@ -36,7 +40,8 @@ std::string_view name_of(DType dtype);
 /// The inverse of name_of. Throws UsageError that lists the names.
 DType dtype_from_name(std::string_view name);
 
-/// bfloat16: the upper half of a float. Conversion from float rounds to nearest even; NaN stays NaN.
+/// bfloat16: the upper half of a float. Conversion from float rounds to nearest even; NaN stays
+/// NaN.
 struct bfloat16 {
   std::uint16_t bits = 0;
 
@@ -46,7 +51,8 @@ struct bfloat16 {
   static bfloat16 from_bits(std::uint16_t bits);
 };
 
-/// IEEE binary16. Conversion from float rounds to nearest even, overflows to infinity, keeps subnormals.
+/// IEEE binary16. Conversion from float rounds to nearest even, overflows to infinity, keeps
+/// subnormals.
 struct float16 {
   std::uint16_t bits = 0;
 

@@ -53,7 +53,8 @@ inline float16::operator float() const {
   const std::uint32_t exponent = (bits >> 10) & 0x1fu;
   const std::uint32_t fraction = bits & 0x3ffu;
   if (exponent == 0x1fu) return std::bit_cast<float>(sign | 0x7f800000u | (fraction << 13));
-  if (exponent != 0) return std::bit_cast<float>(sign | ((exponent + 112u) << 23) | (fraction << 13));
+  if (exponent != 0)
+    return std::bit_cast<float>(sign | ((exponent + 112u) << 23) | (fraction << 13));
   const float subnormal = static_cast<float>(fraction) * 0x1p-24f;
   return std::bit_cast<float>(sign | std::bit_cast<std::uint32_t>(subnormal));
 }

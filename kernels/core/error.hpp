@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The errors Collar throws. One class for each kind of trouble, because each has its own exit code and its own
-// reader: what() says what happened, where, what was expected and, if it helps, what to do.
+// The errors Collar throws. One class for each kind of trouble, because each has its own exit code
+// and its own reader: what() says what happened, where, what was expected and, if it helps, what to
+// do.
 #pragma once
 
 #include <stdexcept>
@@ -26,7 +27,8 @@ class ShapeError : public UsageError {
   using UsageError::UsageError;
 };
 
-/// A misuse of automatic differentiation: a second backward, a value changed in place before its use.
+/// A misuse of automatic differentiation: a second backward, a value changed in place before its
+/// use.
 class AutogradError : public UsageError {
  public:
   using UsageError::UsageError;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where the bytes of a logical N, C, H, W tensor lie. Every tensor is dense: a layout is an order, never a
-// set of strides. A blocked layout needs a channel count divisible by its block, so there are no padding
-// channels anywhere; a tensor with other channel counts stays plain.
+// Where the bytes of a logical N, C, H, W tensor lie. Every tensor is dense: a layout is an order,
+// never a set of strides. A blocked layout needs a channel count divisible by its block, so there
+// are no padding channels anywhere; a tensor with other channel counts stays plain.
 #pragma once
 
 #include <cstdint>
@@ -23,10 +23,14 @@ constexpr int block_of(Layout layout) {
 
 constexpr std::string_view name_of(Layout layout) {
   switch (layout) {
-    case Layout::plain: return "plain";
-    case Layout::channels_last: return "channels_last";
-    case Layout::blocked8: return "blocked8";
-    case Layout::blocked16: return "blocked16";
+    case Layout::plain:
+      return "plain";
+    case Layout::channels_last:
+      return "channels_last";
+    case Layout::blocked8:
+      return "blocked8";
+    case Layout::blocked16:
+      return "blocked16";
   }
   return "unknown";
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Shape: up to eight extents, outermost first, stored in place. Always the logical shape (N, C, H, W for
-// images), whatever the layout of the bytes.
+// Shape: up to eight extents, outermost first, stored in place. Always the logical shape (N, C, H,
+// W for images), whatever the layout of the bytes.
 #pragma once
 
 #include <array>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a kernel sees of a tensor: a pointer, an element type, a logical shape and a layout. A view owns
-// nothing and checks nothing; the op that made it has checked.
+// What a kernel sees of a tensor: a pointer, an element type, a logical shape and a layout. A view
+// owns nothing and checks nothing; the op that made it has checked.
 #pragma once
 
 #include "kernels/core/dtype.hpp"
@@ -38,7 +38,9 @@ struct View {
   std::int64_t numel() const { return shape.numel(); }
   std::size_t bytes() const { return static_cast<std::size_t>(numel()) * size_of(dtype); }
   explicit operator bool() const { return data != nullptr; }
-  operator ConstView() const { return {data, dtype, shape, layout}; }  // NOLINT: meant to be implicit
+  operator ConstView() const {
+    return {data, dtype, shape, layout};
+  }  // NOLINT: meant to be implicit
 };
 
 }  // namespace collar

@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// CpuConvolutions: what the vendor library keeps between calls (engine, stream, primitives by shape). Defined once
-// over oneDNN (cpu/onednn/) and once empty (cpu/portable/); CMake links one of them.
+// CpuConvolutions: what the vendor library keeps between calls (engine, stream, primitives by
+// shape). Defined once over oneDNN (cpu/onednn/) and once empty (cpu/portable/); CMake links one of
+// them.
 #pragma once
 
 #include <memory>
 #include <string>
 #include <vector>
+
+#include "kernels/runtime/isa.hpp"
 
 namespace collar {
 class CpuContext;
@@ -23,8 +26,10 @@ class CpuConvolutions {
   struct State;  // private to the backend's files
   State& state() { return *state_; }
 
-  /// "oneDNN 2.6.3 (Intel AVX-512 …)" or "reference kernels".
+  /// "oneDNN 2.6.3 (avx512_core_bf16)" or "own portable kernels (slow)".
   static std::string description();
+  /// Channels that lie side by side in the layout this backend is fastest in: 16, 8, or 1 for plain.
+  static int preferred_block(Isa isa);
   /// Implementations chosen so far, one text a primitive; a text with "ref" in it is a slow path.
   std::vector<std::string> implementations() const;
 

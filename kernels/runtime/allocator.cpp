@@ -11,8 +11,8 @@
 namespace collar {
 namespace {
 
-// Eight sizes for each doubling: at most an eighth of a block is wasted, and shapes that differ a little
-// (the last batch) share blocks.
+// Eight sizes for each doubling: at most an eighth of a block is wasted, and shapes that differ a
+// little (the last batch) share blocks.
 std::size_t rounded(std::size_t bytes) {
   std::size_t step = CachingAllocator::kAlignment;
   while (step * 16 <= bytes) step *= 2;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The caching allocator of host memory: freed blocks are kept and handed out again, so that a training step
-// whose shapes repeat takes nothing from the system. Blocks are aligned to 64 bytes. Thread-safe.
+// The caching allocator of host memory: freed blocks are kept and handed out again, so that a
+// training step whose shapes repeat takes nothing from the system. Blocks are aligned to 64 bytes.
+// Thread-safe.
 #pragma once
 
 #include <cstddef>
@@ -29,8 +30,8 @@ class CachingAllocator {
   CachingAllocator(const CachingAllocator&) = delete;
   CachingAllocator& operator=(const CachingAllocator&) = delete;
 
-  /// At least `bytes` bytes, uninitialised. Zero bytes give a valid, unique pointer. Throws DeviceError with
-  /// the sizes when the system has no more.
+  /// At least `bytes` bytes, uninitialised. Zero bytes give a valid, unique pointer. Throws
+  /// DeviceError with the sizes when the system has no more.
   void* allocate(std::size_t bytes);
   /// Gives a block of allocate() back to the cache.
   void deallocate(void* block) noexcept;

@@ -24,15 +24,17 @@ CpuContext::CpuContext(const CpuOptions& options)
       direct_convolutions_(options.direct_convolutions),
       convolutions_(std::make_unique<kernels::CpuConvolutions>(*this)) {
   if (options.threads < 0 || options.threads > 1024) {
-    throw UsageError(fmt::format("threads: expected 0 (all CPUs) to 1024, got {}", options.threads));
+    throw UsageError(
+        fmt::format("threads: expected 0 (all CPUs) to 1024, got {}", options.threads));
   }
 }
 
 CpuContext::~CpuContext() = default;
 
 Layout CpuContext::preferred_layout(std::int64_t channels) const {
-  if (isa_ >= Isa::avx512) return channels % 16 == 0 ? Layout::blocked16 : Layout::plain;
-  return channels % 8 == 0 ? Layout::blocked8 : Layout::plain;
+  const int block = kernels::CpuConvolutions::preferred_block(isa_);
+  if (block == 1 || channels % block != 0) return Layout::plain;
+  return block == 16 ? Layout::blocked16 : Layout::blocked8;
 }
 
 }  // namespace collar

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Everything kernels need to run on the host: how many threads, which instructions, memory, and the state of
-// the vendor library. A context is used by one thread at a time; its kernels may run on several.
+// Everything kernels need to run on the host: how many threads, which instructions, memory, and the
+// state of the vendor library. A context is used by one thread at a time; its kernels may run on
+// several.
 #pragma once
 
 #include <cstdint>
@@ -14,13 +15,15 @@
 namespace collar {
 
 namespace kernels {
-class CpuConvolutions;  // primitives of oneDNN, or nothing: kernels/cpu/onednn/, kernels/cpu/portable/
+class CpuConvolutions;  // primitives of oneDNN, or nothing: kernels/cpu/onednn/,
+                        // kernels/cpu/portable/
 }
 
 struct CpuOptions {
-  int threads = 0;                    ///< 0: as many as the CPUs this process may use
-  Isa isa = detect_isa();             ///< own kernels and block width; never above the hardware
-  bool direct_convolutions = false;   ///< no Winograd: slower, rounding independent of the batch size
+  int threads = 0;         ///< 0: as many as the CPUs this process may use
+  Isa isa = detect_isa();  ///< own kernels and block width; never above the hardware
+  bool direct_convolutions =
+      false;  ///< no Winograd: slower, rounding independent of the batch size
 };
 
 class CpuContext {

@@ -13,10 +13,11 @@
 namespace collar {
 namespace {
 
-constexpr std::array<std::pair<Isa, std::string_view>, 4> kNames{{{Isa::baseline, "baseline"},
-                                                                  {Isa::avx2, "avx2"},
-                                                                  {Isa::avx512, "avx512"},
-                                                                  {Isa::avx512_bf16, "avx512_bf16"}}};
+constexpr std::array<std::pair<Isa, std::string_view>, 4> kNames{
+    {{Isa::baseline, "baseline"},
+     {Isa::avx2, "avx2"},
+     {Isa::avx512, "avx512"},
+     {Isa::avx512_bf16, "avx512_bf16"}}};
 
 }  // namespace
 
@@ -38,7 +39,8 @@ Isa detect_isa() {
   if (wanted == nullptr || *wanted == '\0') return hardware;
   const Isa cap = isa_from_name(wanted);
   if (cap > hardware) {
-    throw UsageError(fmt::format("COLLAR_ISA={}, but this CPU offers only {}", wanted, name_of(hardware)));
+    throw UsageError(
+        fmt::format("COLLAR_ISA={}, but this CPU offers only {}", wanted, name_of(hardware)));
   }
   return cap;
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which instructions this CPU has, as far as the kernels care. Each level includes the ones before it.
+// Which instructions this CPU has, as far as the kernels care. Each level includes the ones before
+// it.
 #pragma once
 
 #include <cstdint>
@@ -9,8 +10,8 @@ namespace collar {
 
 enum class Isa : std::uint8_t { baseline, avx2, avx512, avx512_bf16 };
 
-/// The best level of the CPU we run on, capped by the environment variable COLLAR_ISA if that is set.
-/// Throws UsageError if COLLAR_ISA names no level or one that the CPU lacks.
+/// The best level of the CPU we run on, capped by the environment variable COLLAR_ISA if that is
+/// set. Throws UsageError if COLLAR_ISA names no level or one that the CPU lacks.
 Isa detect_isa();
 /// The level of the CPU itself.
 Isa hardware_isa();

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A backend's own copies of a weight: packed in the order its convolutions read, perhaps in bf16. They belong
-// to the weight, not to the backend, and are refreshed when the master's version number has moved on.
+// A backend's own copies of a weight: packed in the order its convolutions read, perhaps in bf16.
+// They belong to the weight, not to the backend, and are refreshed when the master's version number
+// has moved on.
 #pragma once
 
 #include <cstdint>
@@ -26,7 +27,8 @@ class PackedWeights {
   std::map<std::uint64_t, Copy> copies_;
 };
 
-/// A weight as a kernel sees it: the plain f32 master, its version, and where packed copies are kept.
+/// A weight as a kernel sees it: the plain f32 master, its version, and where packed copies are
+/// kept.
 struct Weight {
   ConstView master;
   std::uint64_t version = 0;

@@ -10,8 +10,8 @@
 
 namespace collar {
 
-/// One alternative a device kind this build knows. Ops visit it once and call the kernel overload for the
-/// context they find; a kernel that a backend lacks does not compile.
+/// One alternative a device kind this build knows. Ops visit it once and call the kernel overload
+/// for the context they find; a kernel that a backend lacks does not compile.
 using DeviceContext = std::variant<CpuContext>;
 
 struct RuntimeOptions {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where the golden values and photos are that lie beside the project, and how a test says that it was skipped.
+// Where the golden values and photos are that lie beside the project, and how a test says that it
+// was skipped.
 #pragma once
 
 #include <cstdio>
@@ -11,7 +12,8 @@
 
 namespace collar::test {
 
-/// The folder of shared test data: $COLLAR_SHARED, or `shared` beside the checkout. Empty if neither exists.
+/// The folder of shared test data: $COLLAR_SHARED, or `shared` beside the checkout. Empty if
+/// neither exists.
 std::optional<std::filesystem::path> shared_dir();
 
 /// Parses a JSON file. Throws if it cannot be read.
@@ -41,8 +43,8 @@ class TemporaryDirectory {
   } while (false)
 
 /// Declares `name` as the path of `relative` inside the shared folder, or skips the test case.
-#define REQUIRE_SHARED(name, relative)                                                      \
-  const auto name##_root = collar::test::shared_dir();                                      \
-  if (!name##_root || !std::filesystem::exists(*name##_root / (relative)))                  \
-    COLLAR_SKIP("../shared/" relative " is not here (set COLLAR_SHARED to its folder)");    \
+#define REQUIRE_SHARED(name, relative)                                                   \
+  const auto name##_root = collar::test::shared_dir();                                   \
+  if (!name##_root || !std::filesystem::exists(*name##_root / (relative)))               \
+    COLLAR_SKIP("../shared/" relative " is not here (set COLLAR_SHARED to its folder)"); \
   const std::filesystem::path name = *name##_root / (relative)

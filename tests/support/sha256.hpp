@@ -4,11 +4,13 @@
 
 #include <array>
 #include <bit>
+#include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace collar::test {
 
@@ -93,6 +95,13 @@ template <typename T>
 std::string sha256_of(std::span<const T> values) {
   return sha256({reinterpret_cast<const std::uint8_t*>(values.data()), values.size_bytes()});
 }
+
+template <typename T>
+std::string sha256_of(const std::vector<T>& values) {
+  return sha256_of(std::span<const T>(values));
+}
+
+inline std::string sha256(std::span<const std::byte> bytes) { return sha256_of(bytes); }
 
 inline std::string sha256(std::string_view text) {
   return sha256_of(std::span<const char>(text));
