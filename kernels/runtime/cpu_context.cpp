@@ -32,8 +32,9 @@ CpuContext::CpuContext(const CpuOptions& options)
 CpuContext::~CpuContext() = default;
 
 Layout CpuContext::preferred_layout(std::int64_t channels) const {
-  if (isa_ >= Isa::avx512) return channels % 16 == 0 ? Layout::blocked16 : Layout::plain;
-  return channels % 8 == 0 ? Layout::blocked8 : Layout::plain;
+  const int block = kernels::CpuConvolutions::preferred_block(isa_);
+  if (block == 1 || channels % block != 0) return Layout::plain;
+  return block == 16 ? Layout::blocked16 : Layout::blocked8;
 }
 
 }  // namespace collar
