@@ -124,12 +124,19 @@ struct UpdateLoops {
   double (*sum_of_squares)(std::int64_t n, const float* x);
 };
 
+struct ImageLoops {
+  /// weighted_rows() of kernels/image.hpp.
+  void (*weighted_rows)(const std::uint8_t* rows, std::int64_t stride, const std::int32_t* weights,
+                        int taps, std::int64_t n, std::uint8_t* out);
+};
+
 struct Loops {
   int lanes;  ///< floats in a vector register: 8 or 16
   const NormLoops& norm;
   const PoolLoops& pool;
   const PointwiseLoops& pointwise;
   const UpdateLoops& update;
+  const ImageLoops& image;
 };
 
 const Loops& loops_for(Isa isa);
