@@ -21,7 +21,7 @@ struct StepMetrics {
   double lr = 0;
   double images_per_second = 0;
   double data_wait = 0;  ///< share of the time spent waiting for images, 0 to 1
-  std::optional<double> grad_norm;
+  std::optional<double> grad_norm = {};
 };
 
 /// A line of metrics.jsonl and a row of summary.csv after an epoch.
@@ -29,9 +29,9 @@ struct EpochMetrics {
   int epoch = 0;
   std::int64_t step = 0;
   double train_loss = 0;
-  std::optional<double> valid_loss;
-  std::optional<double> top1;  ///< per cent
-  std::optional<double> top5;  ///< per cent
+  std::optional<double> valid_loss = {};
+  std::optional<double> top1 = {};  ///< per cent
+  std::optional<double> top5 = {};  ///< per cent
   double lr = 0;
   double images_per_second = 0;
   double seconds = 0;

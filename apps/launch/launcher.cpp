@@ -358,16 +358,6 @@ Variables rank_variables(int rank, int ranks, int port, const std::string& token
   return variables;
 }
 
-std::optional<std::string> surrounding_launcher() {
-  const auto set = [](const char* name) { return std::getenv(name) != nullptr; };
-  if (set("RANK") && set("WORLD_SIZE")) {
-    return set("COLLAR_JOB_TOKEN") ? "collar launch" : "torchrun";
-  }
-  if (set("OMPI_COMM_WORLD_RANK")) return "mpirun";
-  if (set("PMI_RANK")) return "mpiexec";
-  return std::nullopt;
-}
-
 int launch_ranks(const std::vector<std::string>& command, const LaunchOptions& options) {
   if (command.empty()) throw UsageError("launch: expected a program to run");
   if (options.ranks < 1 || options.ranks > OrphanGuard::kMostGroups) {

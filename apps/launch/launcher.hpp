@@ -40,8 +40,4 @@ Variables rank_variables(int rank, int ranks, int port, const std::string& token
 /// 256 random bits in hexadecimal.
 std::string make_job_token();
 
-/// The launcher that started this process as a rank of a job, by the variables it set ("torchrun",
-/// "mpirun" …); nothing if this process is on its own.
-std::optional<std::string> surrounding_launcher();
-
 }  // namespace collar::apps

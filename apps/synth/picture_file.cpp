@@ -19,17 +19,20 @@
 namespace collar::apps::synth {
 
 std::string encode_jpeg(const Picture& picture, int quality) {
+  const auto fail = [&](const char* reason) {
+    throw DataError(fmt::format("cannot encode a JPEG of {} x {} pixels: {}", picture.width,
+                                picture.height, reason));
+  };
+  if (picture.width < 1 || picture.height < 1) fail("it is empty");
   const auto close = [](void* handle) { tjDestroy(handle); };
   const std::unique_ptr<void, decltype(close)> compressor(tjInitCompress(), close);
-  const auto longest = tjBufSize(picture.width, picture.height, TJSAMP_420);
-  std::string bytes(longest, '\0');
+  std::string bytes(tjBufSize(picture.width, picture.height, TJSAMP_420), '\0');
   auto* out = reinterpret_cast<unsigned char*>(bytes.data());
-  unsigned long size = longest;  // NOLINT(google-runtime-int): turbojpeg's type
+  unsigned long size = bytes.size();  // NOLINT(google-runtime-int): turbojpeg's type
   if (compressor == nullptr ||
       tjCompress2(compressor.get(), picture.rgb.data(), picture.width, 0, picture.height, TJPF_RGB,
                   &out, &size, TJSAMP_420, quality, TJFLAG_NOREALLOC | TJFLAG_ACCURATEDCT) != 0) {
-    throw DataError(fmt::format("cannot encode a JPEG of {} x {} pixels: {}", picture.width,
-                                picture.height, tjGetErrorStr2(compressor.get())));
+    fail(tjGetErrorStr2(compressor.get()));
   }
   bytes.resize(size);
   return bytes;

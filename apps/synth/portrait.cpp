@@ -38,7 +38,8 @@ Picture portrait(const Breed& breed, std::uint64_t seed, std::uint64_t sample) {
                color.blue * light * (1 - warmth)};
     }
   }
-  return canvas.develop(random.uniform(1.0F, 5.0F), random.next_u64());
+  const double grain = random.uniform(1.0F, 5.0F);
+  return canvas.develop(grain, random.next_u64());
 }
 
 }  // namespace collar::apps::synth
