@@ -7,11 +7,7 @@
 #include <array>
 #include <cstdint>
 
-#if defined(__CUDACC__)
-#define COLLAR_INLINE __host__ __device__ __forceinline__
-#else
-#define COLLAR_INLINE [[gnu::always_inline]] inline
-#endif
+#include "kernels/core/inline.hpp"
 
 namespace collar::kernels {
 

@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "kernels/core/view.hpp"
+#include "kernels/functors.hpp"
 #include "kernels/runtime/cpu_context.hpp"
 
 namespace collar::kernels {
@@ -14,7 +15,7 @@ namespace collar::kernels {
 void fill(CpuContext& context, View y, double value);
 /// The same for host memory that is bound to no context, on the calling thread.
 void fill_host(View y, double value);
-/// y *= factor, once rounded. f32.
+/// y *= factor, once rounded. f32 or bf16.
 void scale(CpuContext& context, View y, float factor);
 /// y += x. Same shape, layout and type.
 void add_in_place(CpuContext& context, View y, ConstView x);
@@ -29,18 +30,9 @@ void relu_forward(CpuContext& context, ConstView x, View y, View mask);
 /// dx = mask ? dy : 0
 void relu_backward(CpuContext& context, ConstView dy, ConstView mask, View dx);
 
-/// Key of a dropout mask: a function of the run's seed and where in the run we are, of nothing
-/// else.
-struct DropoutKey {
-  std::uint64_t seed = 0;
-  std::uint64_t step = 0;
-  std::uint32_t rank = 0;   ///< logical rank
-  std::uint32_t micro = 0;  ///< micro-step within the step
-  std::uint32_t layer = 0;
-};
 /// y = x * (keep / (1 - p)): keep/(1-p) is formed first, p = 1 gives zeros. Element i (storage
-/// position) is kept iff its uniform number (Philox, engine/random.hpp) is >= p. Forward and
-/// backward are the same function.
+/// position) is kept iff its uniform number (DropoutStream in functors.hpp) is >= p. Forward and
+/// backward are the same function; x and y may be the same memory.
 void dropout(CpuContext& context, ConstView x, View y, double p, const DropoutKey& key);
 
 }  // namespace collar::kernels

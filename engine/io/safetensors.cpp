@@ -6,38 +6,20 @@
 
 #include <algorithm>
 #include <array>
-#include <bit>
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <tuple>
 
+#include "engine/io/bytes.hpp"
 #include "engine/io/durable_file.hpp"
+#include "engine/io/shown.hpp"
 #include "kernels/core/error.hpp"
 
 namespace collar {
 namespace {
 
-static_assert(std::endian::native == std::endian::little,
-              "the data of the format are little endian");
-
 constexpr std::size_t kPrefix = 8;  ///< the header's length, in front of it
-
-std::uint64_t load_u64(std::span<const std::byte, kPrefix> bytes) {
-  std::uint64_t value = 0;
-  for (std::size_t i = kPrefix; i-- > 0;)
-    value = (value << 8) | std::to_integer<std::uint64_t>(bytes[i]);
-  return value;
-}
-
-std::array<std::byte, kPrefix> store_u64(std::uint64_t value) {
-  std::array<std::byte, kPrefix> bytes{};
-  for (std::byte& byte : bytes) {
-    byte = static_cast<std::byte>(value);
-    value >>= 8;
-  }
-  return bytes;
-}
 
 /// Position in the table, which is the order of the file, descending.
 std::size_t rank_of(DType dtype) {
@@ -105,7 +87,7 @@ SafetensorsFile SafetensorsFile::open(const std::filesystem::path& path) {
   }
   std::array<std::byte, kPrefix> prefix{};
   file.read_at(0, prefix);
-  const std::uint64_t length = load_u64(prefix);
+  const auto length = ByteReader(prefix, where).take<std::uint64_t>();
   if (length > kSafetensorsMaxHeader || length > file.size() - kPrefix) {
     throw FileError(
         fmt::format("{}: announces a header of {} bytes, expected at most {} and the file's {}",
@@ -125,9 +107,9 @@ const SafetensorsEntry* SafetensorsFile::find(std::string_view name) const {
 Tensor SafetensorsFile::tensor(std::string_view name) const {
   const SafetensorsEntry* entry = find(name);
   if (entry == nullptr)
-    throw FileError(fmt::format("{}: has no tensor '{:.80}'", path().string(), name));
+    throw FileError(fmt::format("{}: has no tensor {}", path().string(), shown(name)));
   const auto fail = [&](const std::string& reason) {
-    throw FileError(fmt::format("{}: tensor '{:.80}' {}", path().string(), name, reason));
+    throw FileError(fmt::format("{}: tensor {} {}", path().string(), shown(name), reason));
   };
   const std::optional<DType> dtype = find_safetensors_type(entry->dtype)->dtype;
   if (!dtype) fail(fmt::format("is of type {}, which Collar does not have", entry->dtype));
@@ -179,8 +161,10 @@ void write_safetensors(const std::filesystem::path& path, std::span<const NamedT
   }
 
   DurableFile file(path, kPrefix + text.size() + data_bytes, std::move(files));
-  file.write(store_u64(text.size()));
-  file.write(std::as_bytes(std::span(text)));
+  ByteWriter header;
+  header.put(std::uint64_t{text.size()});
+  header.put(text);
+  file.write(header.bytes());
   for (const NamedTensor* named : order) {
     const Tensor host = named->tensor.to_host();
     file.write({host.view().as<std::byte>(), host.bytes()});

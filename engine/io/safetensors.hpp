@@ -17,7 +17,7 @@
 #include "engine/io/file_operations.hpp"
 #include "engine/io/input_file.hpp"
 #include "engine/io/safetensors_header.hpp"
-#include "engine/tensor.hpp"
+#include "engine/named_tensor.hpp"
 
 namespace collar {
 
@@ -47,11 +47,6 @@ class SafetensorsFile {
   SafetensorsHeader header_;
   std::uint64_t data_begin_;
   std::map<std::string, std::size_t, std::less<>> index_;
-};
-
-struct NamedTensor {
-  std::string name;
-  Tensor tensor;
 };
 
 /// Writes the tensors (plain layout; in any order, which does not matter) and replaces `path`

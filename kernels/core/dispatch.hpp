@@ -27,4 +27,25 @@ void dispatch_float(DType dtype, Function&& function) {
   }
 }
 
+/// The same for every element type.
+template <typename Function>
+void dispatch_any(DType dtype, Function&& function) {
+  switch (dtype) {
+    case DType::f64:
+      return function(std::type_identity<double>{});
+    case DType::u8:
+      return function(std::type_identity<std::uint8_t>{});
+    case DType::i8:
+      return function(std::type_identity<std::int8_t>{});
+    case DType::i32:
+      return function(std::type_identity<std::int32_t>{});
+    case DType::i64:
+      return function(std::type_identity<std::int64_t>{});
+    case DType::boolean:
+      return function(std::type_identity<bool>{});
+    default:
+      return dispatch_float(dtype, function);
+  }
+}
+
 }  // namespace collar

@@ -28,7 +28,8 @@ class CpuConvolutions {
 
   /// "oneDNN 2.6.3 (avx512_core_bf16)" or "own portable kernels (slow)".
   static std::string description();
-  /// Channels that lie side by side in the layout this backend is fastest in: 16, 8, or 1 for plain.
+  /// Channels that lie side by side in the layout this backend is fastest in: 16, 8, or 1 for
+  /// plain.
   static int preferred_block(Isa isa);
   /// Implementations chosen so far, one text a primitive; a text with "ref" in it is a slow path.
   std::vector<std::string> implementations() const;

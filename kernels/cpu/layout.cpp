@@ -17,7 +17,7 @@ std::int64_t divide_up(std::int64_t a, std::int64_t b) {
 }
 
 template <typename From, typename To>
-void convert_images(int threads, ConstView x, View y) {
+void convert_images([[maybe_unused]] int threads, ConstView x, View y) {
   const reference::ImageIndex from(x.shape, x.layout);
   const reference::ImageIndex to(y.shape, y.layout);
   const std::int64_t channels = x.shape[1];
@@ -43,7 +43,7 @@ void convert_images(int threads, ConstView x, View y) {
 }
 
 template <typename From, typename To>
-void convert_elements(int threads, ConstView x, View y) {
+void convert_elements([[maybe_unused]] int threads, ConstView x, View y) {
   const std::int64_t count = x.numel();
 #pragma omp parallel for num_threads(threads) schedule(static)
   for (std::int64_t i = 0; i < count; ++i) {

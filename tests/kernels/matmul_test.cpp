@@ -63,10 +63,11 @@ TEST_CASE("the linear layer and its gradients agree with their definition") {
       CpuContext context({.threads = threads, .isa = isa});
       INFO(name_of(isa) << ", " << threads << " threads");
       for (const DType dtype : {DType::f32, DType::bf16}) {
+        if (dtype == DType::bf16 && isa != Isa::baseline && !context.has_fast_bf16()) continue;
         check(context, dtype, 1, 1, 1);
         check(context, dtype, 5, 7, 3);
-        check(context, dtype, 64, 2048, 37);
-        check(context, dtype, 2, 512, 1000);
+        if (threads > 1) check(context, dtype, 64, 2048, 37);
+        check(context, dtype, 2, 512, 100);
         check(context, dtype, 17, 33, 65);
         check(context, dtype, 0, 16, 8);
       }

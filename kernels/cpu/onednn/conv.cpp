@@ -5,14 +5,14 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <iterator>
+#include <string_view>
+#include <type_traits>
 
 #include "kernels/core/error.hpp"
-#include "kernels/cpu/onednn/scratch.hpp"
 #include "kernels/cpu/onednn/state.hpp"
 #include "kernels/cpu/onednn/threads.hpp"
 #include "kernels/reference/conv.hpp"
+#include "kernels/runtime/scratch.hpp"
 
 namespace collar::kernels {
 namespace {
@@ -20,7 +20,6 @@ namespace {
 using dnnl::memory;
 using onednn::Pass;
 using onednn::Planned;
-using onednn::Scratch;
 using onednn::Signature;
 using onednn::ThreadScope;
 using State = CpuConvolutions::State;
@@ -173,7 +172,7 @@ const Planned& find(State& state, const Problem& problem) {
   });
 }
 
-void add(int threads, const float* x, float* y, std::int64_t count) {
+void add([[maybe_unused]] int threads, const float* x, float* y, std::int64_t count) {
 #pragma omp parallel for num_threads(threads) schedule(static) if (count > 4096)
   for (std::int64_t i = 0; i < count; ++i) y[i] += x[i];
 }
@@ -241,8 +240,7 @@ void conv2d_backward_weights(CpuContext& context, ConstView x, ConstView dy, Vie
   const ThreadScope threads(context.threads());
   CachingAllocator& allocator = context.allocator();
   const Planned& planned = find(state, problem);
-  // Where the gradients are born: in place if the primitive's order is the master's, else beside
-  // it.
+  // Gradients are born in place if the primitive's order is the master's, else beside it.
   const bool in_place = !accumulate && planned.weights == planned.master;
   const Scratch scratch(allocator, planned.scratchpad.get_size());
   const Scratch beside(allocator, in_place ? 0 : planned.weights.get_size());

@@ -6,10 +6,10 @@
 #include <fmt/format.h>
 
 #include "kernels/core/dispatch.hpp"
-#include "kernels/cpu/onednn/scratch.hpp"
 #include "kernels/cpu/onednn/state.hpp"
 #include "kernels/cpu/onednn/threads.hpp"
 #include "kernels/reference/matmul.hpp"
+#include "kernels/runtime/scratch.hpp"
 
 namespace collar::kernels {
 namespace {
@@ -17,7 +17,6 @@ namespace {
 using dnnl::memory;
 using onednn::Pass;
 using onednn::Planned;
-using onednn::Scratch;
 using onednn::ThreadScope;
 using State = CpuConvolutions::State;
 

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <utility>
 
 namespace collar::kernels::portable {
 
@@ -55,28 +56,35 @@ struct PackedTile {
   }
 };
 
-inline void multiply_panels(const float* a, const float* b, std::int64_t depth, float* c) {
-  std::array<std::array<Vector, 2>, kPanelA> sums{};
-  for (std::int64_t l = 0; l < depth; ++l) {
-    Vector left;
-    Vector right;
-    __builtin_memcpy(&left, b + l * kPanelB, sizeof(left));
-    __builtin_memcpy(&right, b + l * kPanelB + kLanes, sizeof(right));
-#pragma GCC unroll 4
-    for (std::size_t i = 0; i < kPanelA; ++i) {
-      const float factor = a[l * kPanelA + static_cast<std::int64_t>(i)];
-      sums[i][0] += left * factor;
-      sums[i][1] += right * factor;
+inline Vector load_vector(const float* p) {
+  Vector vector;
+  __builtin_memcpy(&vector, p, sizeof(vector));
+  return vector;
+}
+
+// c += a bᵀ for two panels. The rows are a pack of indices, so that every sum is a register.
+template <std::size_t... i>
+void multiply_panels(const float* a, const float* b, std::int64_t depth, float* c,
+                     std::index_sequence<i...>) {
+  Vector left[sizeof...(i)] = {};
+  Vector right[sizeof...(i)] = {};
+  for (std::int64_t l = 0; l < depth; ++l, a += kPanelA, b += kPanelB) {
+    const Vector b_left = load_vector(b);
+    const Vector b_right = load_vector(b + kLanes);
+    ((left[i] += a[i] * b_left, right[i] += a[i] * b_right), ...);
+  }
+  for (std::size_t row = 0; row < kPanelA; ++row) {
+    for (std::size_t lane = 0; lane < kLanes; ++lane) {
+      c[row * kTile + lane] += left[row][lane];
+      c[row * kTile + kLanes + lane] += right[row][lane];
     }
   }
-  for (std::size_t i = 0; i < kPanelA; ++i)
-    for (std::size_t j = 0; j < kPanelB; ++j) c[i * kTile + j] += sums[i][j / kLanes][j % kLanes];
 }
 
 /// Calls store(i, j, sum) for every element of the m x n product, from up to `threads` threads.
 template <typename A, typename B, typename Store>
-void multiply(int threads, std::int64_t m, std::int64_t n, std::int64_t k, const A& a, const B& b,
-              const Store& store) {
+void multiply([[maybe_unused]] int threads, std::int64_t m, std::int64_t n, std::int64_t k,
+              const A& a, const B& b, const Store& store) {
   const std::int64_t tile_rows = (m + kTile - 1) / kTile;
   const std::int64_t tile_columns = (n + kTile - 1) / kTile;
 #pragma omp parallel for num_threads(threads) schedule(dynamic)
@@ -100,7 +108,7 @@ void multiply(int threads, std::int64_t m, std::int64_t n, std::int64_t k, const
       for (std::int64_t j = 0; j < columns; j += kPanelB)
         for (std::int64_t i = 0; i < rows; i += kPanelA)
           multiply_panels(packed_a.panel(i, depth), packed_b.panel(j, depth), depth,
-                          c.data() + i * kTile + j);
+                          c.data() + i * kTile + j, std::make_index_sequence<kPanelA>{});
     }
     for (std::int64_t i = 0; i < rows; ++i)
       for (std::int64_t j = 0; j < columns; ++j)

@@ -4,7 +4,7 @@
 
 #include "kernels/runtime/allocator.hpp"
 
-namespace collar::kernels::onednn {
+namespace collar {
 
 class Scratch {
  public:
@@ -21,4 +21,4 @@ class Scratch {
   void* data_;
 };
 
-}  // namespace collar::kernels::onednn
+}  // namespace collar

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "apps/accelerate/printable.hpp"
+
+#include <fmt/format.h>
+
+#include <iterator>
+
+namespace collar::apps {
+
+std::string printable(std::string_view text) {
+  std::string out;
+  for (const char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    if ((byte < 0x20 && c != '\t') || byte == 0x7F) {
+      fmt::format_to(std::back_inserter(out), "\\x{:02x}", byte);
+    } else {
+      out += c;
+    }
+  }
+  return out;
+}
+
+}  // namespace collar::apps

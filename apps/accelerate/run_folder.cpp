@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "apps/accelerate/run_folder.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cinttypes>
+#include <cstdio>
+#include <cstring>
+#include <fstream>
+#include <system_error>
+
+#include "kernels/core/error.hpp"
+
+namespace collar::apps {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::ordered_json;
+
+constexpr const char* kSummaryHeader =
+    "epoch,step,train_loss,valid_loss,top1,top5,lr,images_per_second,seconds\n";
+
+ordered_json optional_number(const std::optional<double>& value) {
+  return value ? ordered_json(*value) : ordered_json(nullptr);
+}
+
+std::string csv_cell(const std::optional<double>& value) {
+  return value ? fmt::format("{}", *value) : "";
+}
+
+/// The step of a line of metrics.jsonl; nothing if the line is not whole.
+std::optional<std::int64_t> step_of_metrics(const std::string& line) {
+  const auto json = nlohmann::json::parse(line, nullptr, false);
+  if (!json.is_object() || !json.contains("step") || !json["step"].is_number_integer()) {
+    return std::nullopt;
+  }
+  return json["step"].get<std::int64_t>();
+}
+
+/// The step of a row of summary.csv, its second cell; 0 for the header.
+std::optional<std::int64_t> step_of_summary(const std::string& line) {
+  if (line + "\n" == kSummaryHeader) return 0;
+  std::int64_t epoch = 0;
+  std::int64_t step = 0;
+  int end = 0;
+  if (std::sscanf(line.c_str(), "%" SCNd64 ",%" SCNd64 ",%n", &epoch, &step, &end) != 2 ||
+      end == 0) {
+    return std::nullopt;
+  }
+  return step;
+}
+
+void make_folder(const fs::path& folder) {
+  std::error_code error;
+  fs::create_directories(folder, error);
+  if (error) throw UsageError(fmt::format("cannot make {}: {}", folder.string(), error.message()));
+}
+
+void move_aside(const fs::path& folder) {
+  std::error_code error;
+  for (int number = 1; number < 10'000; ++number) {
+    const fs::path target = folder.string() + "." + std::to_string(number);
+    if (fs::exists(target, error)) continue;
+    fs::rename(folder, target, error);
+    if (!error) return;
+    throw UsageError(
+        fmt::format("cannot move {} to {}: {}", folder.string(), target.string(), error.message()));
+  }
+  throw UsageError(fmt::format("cannot move {} aside: too many earlier runs", folder.string()));
+}
+
+}  // namespace
+
+ordered_json to_json(const StepMetrics& metrics) {
+  return {{"step", metrics.step},
+          {"epoch", metrics.epoch},
+          {"loss", metrics.loss},
+          {"lr", metrics.lr},
+          {"images_per_second", metrics.images_per_second},
+          {"data_wait", metrics.data_wait},
+          {"grad_norm", optional_number(metrics.grad_norm)}};
+}
+
+ordered_json to_json(const EpochMetrics& metrics) {
+  return {{"epoch", metrics.epoch},
+          {"step", metrics.step},
+          {"train_loss", metrics.train_loss},
+          {"valid_loss", optional_number(metrics.valid_loss)},
+          {"top1", optional_number(metrics.top1)},
+          {"top5", optional_number(metrics.top5)},
+          {"lr", metrics.lr},
+          {"images_per_second", metrics.images_per_second},
+          {"seconds", metrics.seconds}};
+}
+
+bool RunFolder::holds_run(const fs::path& folder) {
+  std::error_code ignored;
+  return fs::exists(folder / "config.toml", ignored) ||
+         fs::exists(folder / "metrics.jsonl", ignored);
+}
+
+RunFolder::RunFolder(fs::path folder, Start start, Warn warn)
+    : folder_(std::move(folder)), warn_(std::move(warn)) {
+  while (!folder_.has_filename() && folder_.has_parent_path()) folder_ = folder_.parent_path();
+  if (start != Start::continued && holds_run(folder_)) {
+    if (start == Start::fresh) {
+      throw UsageError(fmt::format(
+          "{} holds a run already: go on with --resume auto, choose another folder with -o, or add "
+          "--force to move that run aside and start over",
+          folder_.string()));
+    }
+    move_aside(folder_);
+  }
+  make_folder(folder_);
+  make_folder(checkpoints());
+  make_folder(logs());
+}
+
+RunFolder::~RunFolder() = default;
+
+void RunFolder::write_config(const std::string& toml) const {
+  std::ofstream file(config(), std::ios::binary | std::ios::trunc);
+  file << toml;
+  file.close();
+  if (!file) {
+    throw UsageError(fmt::format("cannot write {}: {}", config().string(), std::strerror(errno)));
+  }
+}
+
+void RunFolder::truncate_after(std::int64_t step) {
+  using StepOf = std::optional<std::int64_t> (*)(const std::string&);
+  for (const auto& [path, step_of] : {std::pair<fs::path, StepOf>{metrics(), step_of_metrics},
+                                      std::pair<fs::path, StepOf>{summary(), step_of_summary}}) {
+    std::ifstream in(path, std::ios::binary);
+    if (!in) continue;
+    const fs::path shorter = path.string() + ".tmp";
+    std::ofstream out(shorter, std::ios::binary | std::ios::trunc);
+    for (std::string line; std::getline(in, line);) {
+      const auto at = step_of(line);
+      const bool whole = !in.eof();
+      if (whole && at && *at <= step) out << line << '\n';
+    }
+    out.close();
+    std::error_code error;
+    if (out) fs::rename(shorter, path, error);
+    if (!out || error) failed(path, error ? error.message() : std::strerror(errno));
+  }
+}
+
+void RunFolder::log(const StepMetrics& values) {
+  append(metrics(), to_json(values).dump() + "\n");
+}
+
+void RunFolder::log(const EpochMetrics& values) {
+  append(metrics(), to_json(values).dump() + "\n");
+  std::error_code ignored;
+  if (!fs::exists(summary(), ignored)) append(summary(), kSummaryHeader);
+  append(summary(),
+         fmt::format("{},{},{},{},{},{},{},{},{}\n", values.epoch, values.step, values.train_loss,
+                     csv_cell(values.valid_loss), csv_cell(values.top1), csv_cell(values.top5),
+                     values.lr, values.images_per_second, values.seconds));
+}
+
+void RunFolder::append(const fs::path& file, const std::string& line) {
+  // Opened for each line: a file that was moved or a disk that was full is no trouble for ever, and
+  // one write of one line leaves no half line of a process that is killed.
+  const int descriptor = open(file.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+  if (descriptor < 0) return failed(file, std::strerror(errno));
+  const ssize_t written = write(descriptor, line.data(), line.size());
+  const int error = errno;
+  close(descriptor);
+  if (written < 0) return failed(file, std::strerror(error));
+  if (static_cast<std::size_t>(written) < line.size()) failed(file, "the disk is full");
+}
+
+void RunFolder::failed(const fs::path& file, const std::string& reason) {
+  if (failures_++ == 0 && warn_) {
+    warn_(fmt::format("cannot write {}: {} (training goes on; further lines may be missing)",
+                      file.string(), reason));
+  }
+}
+
+}  // namespace collar::apps

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+// The program `collar`: chooses the verb, and turns whatever is thrown into one message on stderr
+// and an exit code.
+#include <fmt/format.h>
+
+#include <cerrno>
+#include <csignal>
+#include <cstdio>
+#include <cstring>
+#include <system_error>
+
+#include "apps/build_info.hpp"
+#include "apps/verbs.hpp"
+#include "kernels/core/error.hpp"
+
+namespace collar::apps {
+namespace {
+
+std::string version_text() {
+  const BuildInfo build = build_info();
+  return fmt::format("collar {} ({})\ncompiler {}, {}{}{}\nOpenMP {}\noneDNN {}\nCUDA {}",
+                     build.version, build.revision, build.compiler, build.build_type,
+                     build.sanitizers.empty() ? "" : ", sanitizers ", build.sanitizers,
+                     build.openmp, build.onednn, build.cuda);
+}
+
+ExitCode run(std::span<const std::string> arguments) {
+  CLI::App program("Trains image classifiers on one or many processes.", "collar");
+  set_style(program);
+  program.set_version_flag("--version", version_text());
+  program.require_subcommand(1);
+  const Verb verbs[] = {add_data(program), add_launch(program), add_env(program)};
+  program.footer("`collar VERB --help` explains a verb.");
+
+  if (arguments.empty()) {
+    fmt::print(stderr, "{}", program.help());
+    return ExitCode::usage;
+  }
+  if (const auto text = parse_command_line(program, arguments)) {
+    fmt::print("{}", *text);
+    return ExitCode::done;
+  }
+  for (const Verb& verb : verbs) {
+    if (verb.command->parsed()) return verb.run();
+  }
+  throw Error("no verb was chosen");
+}
+
+/// Results are not done until they have left; a reader that has seen enough is no error.
+ExitCode flush_results(ExitCode code) {
+  if (std::fflush(stdout) == 0 || errno == EPIPE) return code;
+  fmt::print(stderr, "collar: error: cannot write the results to stdout: {}\n",
+             std::strerror(errno));
+  return code == ExitCode::done ? ExitCode::internal : code;
+}
+
+}  // namespace
+}  // namespace collar::apps
+
+int main(int argc, char** argv) {
+  using namespace collar::apps;
+  std::signal(SIGPIPE, SIG_IGN);  // NOLINT(cert-err33-c): a closed pipe is seen by who writes
+  ExitCode code = ExitCode::internal;
+  try {
+    const std::vector<std::string> arguments(argv + 1, argv + argc);
+    code = run(arguments);
+  } catch (const std::bad_alloc&) {
+    fmt::print(stderr, "collar: error: out of memory\n");
+  } catch (const std::system_error& error) {
+    if (error.code().value() == EPIPE) return to_int(ExitCode::done);
+    fmt::print(stderr, "collar: error: {}\n", error.what());
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "collar: error: {}\n", error.what());
+    code = exit_code_of(error);
+  }
+  return to_int(flush_results(code));
+}

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "apps/nearest.hpp"
+
+#include <algorithm>
+#include <numeric>
+
+namespace collar::apps {
+namespace {
+
+constexpr std::size_t kLongestWord = 64;  // bounds the work on what somebody typed
+
+char lower(char c) {
+  return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+}
+
+}  // namespace
+
+int edit_distance(std::string_view a, std::string_view b) {
+  a = a.substr(0, kLongestWord);
+  b = b.substr(0, kLongestWord);
+  std::vector<int> before_last(b.size() + 1);
+  std::vector<int> last(b.size() + 1);
+  std::vector<int> row(b.size() + 1);
+  std::iota(last.begin(), last.end(), 0);
+  for (std::size_t i = 1; i <= a.size(); ++i) {
+    row[0] = static_cast<int>(i);
+    for (std::size_t j = 1; j <= b.size(); ++j) {
+      const bool same = lower(a[i - 1]) == lower(b[j - 1]);
+      row[j] = std::min({last[j] + 1, row[j - 1] + 1, last[j - 1] + (same ? 0 : 1)});
+      if (i > 1 && j > 1 && lower(a[i - 1]) == lower(b[j - 2]) &&
+          lower(a[i - 2]) == lower(b[j - 1])) {
+        row[j] = std::min(row[j], before_last[j - 2] + 1);
+      }
+    }
+    before_last.swap(last);
+    last.swap(row);
+  }
+  return last[b.size()];
+}
+
+std::optional<std::string> nearest(std::string_view wrong,
+                                   const std::vector<std::string>& candidates) {
+  const std::string* best = nullptr;
+  int best_distance = 0;
+  for (const std::string& candidate : candidates) {
+    const bool begins = wrong.size() >= 3 && candidate.starts_with(wrong);
+    const int distance = begins ? 1 : edit_distance(wrong, candidate);
+    const auto limit = static_cast<int>(std::max<std::size_t>(1, candidate.size() / 3));
+    if (distance <= limit && (best == nullptr || distance < best_distance)) {
+      best = &candidate;
+      best_distance = distance;
+    }
+  }
+  if (best == nullptr) return std::nullopt;
+  return *best;
+}
+
+std::string did_you_mean(std::string_view wrong, const std::vector<std::string>& candidates) {
+  const auto found = nearest(wrong, candidates);
+  return found ? "; did you mean " + *found + "?" : "";
+}
+
+}  // namespace collar::apps

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+// All of nn/: modules and models, optimizers, schedules, metrics.
+#pragma once
+
+#include "nn/batch_norm.hpp"
+#include "nn/conv.hpp"
+#include "nn/linear.hpp"
+#include "nn/metrics.hpp"
+#include "nn/model_config.hpp"
+#include "nn/model_files.hpp"
+#include "nn/model_zoo.hpp"
+#include "nn/module.hpp"
+#include "nn/optim/adam.hpp"
+#include "nn/optim/clip.hpp"
+#include "nn/optim/groups.hpp"
+#include "nn/optim/sgd.hpp"
+#include "nn/resnet.hpp"
+#include "nn/schedule/decay.hpp"
+#include "nn/schedule/gradual_warmup.hpp"
+#include "nn/schedule/one_cycle.hpp"
+#include "nn/schedule/reduce_on_plateau.hpp"
+#include "nn/schedule/timm_cosine.hpp"
+#include "nn/schedule/warmup.hpp"
+#include "nn/sequential.hpp"
+#include "nn/stateless.hpp"
+#include "nn/weights.hpp"

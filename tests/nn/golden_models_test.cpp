@@ -1,0 +1,245 @@
+// SPDX-License-Identifier: Apache-2.0
+// Whole models against timm's: logits, loss, intermediate results, running statistics and the
+// gradient of every parameter (golden/models, whose tolerance rule is that of
+// golden/README-models.md, section 2).
+#include <catch2/catch.hpp>
+#include <cmath>
+#include <cstdlib>
+#include <string>
+#include <vector>
+
+#include "engine/ops/ops.hpp"
+#include "nn/optim/adam.hpp"
+#include "tests/nn/formula_model.hpp"
+#include "tests/support/golden.hpp"
+#include "tests/support/golden_models.hpp"
+#include "tests/support/runtime.hpp"
+#include "tests/support/tensors.hpp"
+
+using namespace collar;
+using namespace collar::nn;
+
+namespace {
+
+using Json = nlohmann::json;
+
+double largest_of(const Json& values) {
+  double largest = 0;
+  for (const Json& value : values) largest = std::max(largest, value.get<double>());
+  return largest;
+}
+
+Tensor labels_of(const Json& golden, collar::test::OnCpu& on) {
+  const auto labels = golden.get<std::vector<std::int64_t>>();
+  return Tensor::from<std::int64_t>(labels, {static_cast<std::int64_t>(labels.size())})
+      .to(on.context());
+}
+
+Tensor input_of(const Json& golden, collar::test::OnCpu& on) {
+  return collar::test::formula::input(golden["name"],
+                                      Shape(golden["shape"].get<std::vector<std::int64_t>>()))
+      .to(on.context());
+}
+
+/// Logits [N, C] and their loss, each within 8 times the error of PyTorch's logits.
+void check_logits(const Tensor& logits, const Tensor& loss, const Json& golden) {
+  const double tolerance = 8 * largest_of(golden["logits_err_max"]);
+  const std::vector<double> values = collar::test::values_of(logits);
+  double off = 0;
+  std::size_t i = 0;
+  for (const Json& row : golden["logits"]) {
+    for (const Json& value : row)
+      off = std::max(off, std::abs(values.at(i++) - value.get<double>()));
+  }
+  INFO("largest difference of logits and loss, tolerance");
+  CAPTURE(off, loss.item() - golden["loss"].get<double>(), tolerance);
+  CHECK(off <= tolerance);
+  CHECK(std::abs(loss.item() - golden["loss"].get<double>()) <= tolerance);
+}
+
+/// One forward and backward pass; compares everything the file records for the mode.
+void check_mode(ResNet& model, const Json& file, const std::string& mode, collar::test::OnCpu& on) {
+  INFO(mode);
+  const Json& golden = file[mode];
+  model.train(mode == "train");
+  Tensor x = model.forward_stem(input_of(file["input"], on));
+  CHECK(collar::test::mismatch(x, "maxpool", golden["features"]["maxpool"]) == "");
+  for (std::size_t stage = 0; stage < 4; ++stage) {
+    x = model.stage(stage)(x);
+    const std::string name = "layer" + std::to_string(stage + 1);
+    CHECK(collar::test::mismatch(x, name, golden["features"][name]) == "");
+  }
+  CHECK(collar::test::mismatch(global_avg_pool(x), "global_pool",
+                               golden["features"]["global_pool"]) == "");
+  const Tensor logits = model.forward_head(x);
+  const Tensor loss = cross_entropy(logits, labels_of(file["labels"], on));
+  check_logits(logits, loss, golden);
+
+  if (mode == "train") {
+    for (const Parameter& buffer : model.named_buffers()) {
+      if (buffer.name.ends_with("num_batches_tracked")) {
+        CHECK(buffer.tensor.item() == golden["num_batches_tracked"].get<double>());
+      } else {
+        CHECK(collar::test::mismatch(buffer.tensor, buffer.name, golden["buffers"][buffer.name]) ==
+              "");
+      }
+    }
+  }
+
+  loss.backward();
+  const double kinks = golden["kink_allowance"];
+  for (Parameter parameter : model.named_parameters()) {
+    CHECK(collar::test::mismatch(parameter.tensor.grad(), parameter.name,
+                                 golden["grads"][parameter.name], kinks) == "");
+    parameter.tensor.zero_grad();
+  }
+}
+
+void check_case(const std::filesystem::path& path) {
+  INFO(path.filename());
+  const Json file = collar::test::read_json(path);
+  collar::test::OnCpu on;
+  const auto model =
+      nn::test::formula_model(file["model"], file["num_classes"], file["damped"], on.context());
+  check_mode(*model, file, "eval", on);
+  check_mode(*model, file, "train", on);
+}
+
+bool full_tests() {
+  const char* wanted = std::getenv("COLLAR_FULL_TESTS");
+  return wanted != nullptr && std::string(wanted) == "1";
+}
+
+}  // namespace
+
+TEST_CASE("Guarded models, where no unit is near its kink: every gradient is timm's") {
+  REQUIRE_SHARED(folder, "golden/models");
+  check_case(folder / "resnet18d_b2_64x64_guarded.json");
+  check_case(folder / "resnet26d_b2_33x33_guarded.json");
+  check_case(folder / "resnet50d_b2_33x33_guarded.json");
+}
+
+TEST_CASE("Models of basic blocks are timm's") {
+  REQUIRE_SHARED(folder, "golden/models");
+  for (const std::string model : {"resnet18", "resnet18d"}) {
+    for (const std::string damped : {"", "_damped"}) {
+      check_case(folder / (model + "_b4_64x64" + damped + ".json"));
+    }
+    check_case(folder / (model + "_b2_97x131.json"));
+  }
+}
+
+TEST_CASE("Models of bottlenecks are timm's") {
+  REQUIRE_SHARED(folder, "golden/models");
+  for (const std::string model : {"resnet50", "resnet50d"}) {
+    for (const std::string damped : {"", "_damped"}) {
+      check_case(folder / (model + "_b4_64x64" + damped + ".json"));
+    }
+  }
+}
+
+TEST_CASE("Models of bottlenecks are timm's at odd sizes and at 224") {
+  REQUIRE_SHARED(folder, "golden/models");
+  if (!full_tests()) COLLAR_SKIP("large models are tested with COLLAR_FULL_TESTS=1");
+  for (const std::string name :
+       {"resnet18_b2_97x131_damped", "resnet18d_b2_97x131_damped", "resnet50_b2_97x131",
+        "resnet50_b2_97x131_damped", "resnet50d_b2_97x131", "resnet50d_b2_97x131_damped",
+        "resnet50d_b2_224x224", "resnet50d_b2_224x224_damped"}) {
+    check_case(folder / (name + ".json"));
+  }
+}
+
+TEST_CASE("A frozen model in training mode: two steps of AdamW on its classifier are timm's") {
+  REQUIRE_SHARED(folder, "golden/models");
+  for (const std::string name : {"resnet18d_b4_64x64_frozen", "resnet18d_b4_64x64_damped_frozen",
+                                 "resnet50d_b4_64x64_damped_frozen"}) {
+    INFO(name);
+    const Json file = collar::test::read_json(folder / (name + ".json"));
+    collar::test::OnCpu on;
+    const auto model =
+        nn::test::formula_model(file["model"], file["num_classes"], file["damped"], on.context());
+    model->freeze_all_but(model->classifier());
+    AdamW optimizer(model->trainable_parameters(), {.lr = 3e-2, .weight_decay = 1e-3});
+    for (std::size_t step = 0; step < 2; ++step) {
+      const Json& golden = file["step" + std::to_string(step)];
+      const Tensor logits = (*model)(input_of(file["inputs"][step], on));
+      const Tensor loss = cross_entropy(logits, labels_of(file["labels"][step], on));
+      check_logits(logits, loss, golden);
+      optimizer.zero_grad();
+      loss.backward();
+      for (const Parameter& parameter : model->named_parameters()) {
+        const bool trained = parameter.name.starts_with("fc.");
+        CHECK(parameter.tensor.grad().defined() == trained);
+        if (!trained) continue;
+        CHECK(collar::test::mismatch(parameter.tensor.grad(), parameter.name,
+                                     golden["grads"][parameter.name]) == "");
+      }
+      optimizer.step();
+      for (const Parameter& parameter : model->trainable_parameters()) {
+        CHECK(collar::test::mismatch(parameter.tensor, parameter.name,
+                                     golden["params_after"][parameter.name]) == "");
+      }
+    }
+    for (const Parameter& buffer : model->named_buffers()) {
+      if (buffer.name.ends_with("num_batches_tracked")) {
+        CHECK(buffer.tensor.item() == 2);
+      } else {
+        CHECK(collar::test::mismatch(buffer.tensor, buffer.name,
+                                     file["buffers_after"][buffer.name]) == "");
+      }
+    }
+  }
+}
+
+TEST_CASE(
+    "A bf16 model is as close to the truth as PyTorch's: logits, and gradients in evaluation "
+    "mode") {
+  REQUIRE_SHARED(folder, "golden/models");
+  for (const std::string name : {"resnet18d_b4_64x64_bf16", "resnet18d_b4_64x64_damped_bf16",
+                                 "resnet50d_b4_64x64_damped_bf16"}) {
+    INFO(name);
+    const Json file = collar::test::read_json(folder / (name + ".json"));
+    collar::test::OnCpu on;
+    const auto model =
+        nn::test::formula_model(file["model"], file["num_classes"], file["damped"], on.context());
+    const auto run = [&](DType type, bool training) {
+      model->set_compute_type(type);
+      model->train(training);
+      for (Parameter parameter : model->named_parameters()) parameter.tensor.zero_grad();
+      const Tensor logits = (*model)(input_of(file["input"], on));
+      cross_entropy(logits, labels_of(file["labels"], on)).backward();
+      CHECK(logits.dtype() == DType::f32);
+      return collar::test::values_of(logits);
+    };
+    const auto relative = [](const std::vector<double>& a, const std::vector<double>& b) {
+      double difference = 0, norm = 0;
+      for (std::size_t i = 0; i < a.size(); ++i) {
+        difference += (a[i] - b[i]) * (a[i] - b[i]);
+        norm += b[i] * b[i];
+      }
+      return std::sqrt(difference / norm);
+    };
+
+    const auto exact = run(DType::f32, false);
+    std::vector<std::vector<double>> gradients;
+    for (const Parameter& parameter : model->named_parameters()) {
+      gradients.push_back(collar::test::values_of(parameter.tensor.grad()));
+    }
+    const double logits_off = relative(run(DType::bf16, false), exact);
+    CHECK(logits_off <= 2 * file["eval"]["logits_relative_err_l2"].get<double>());
+    std::size_t i = 0;
+    for (const Parameter& parameter : model->named_parameters()) {
+      INFO(parameter.name);
+      const auto& golden = file["eval"]["grads"][parameter.name];
+      CHECK(relative(collar::test::values_of(parameter.tensor.grad()), gradients[i++]) <=
+            2 * golden["relative_err_l2"].get<double>());
+    }
+
+    nn::test::load_formula(*model, file["damped"]);
+    const auto exact_training = run(DType::f32, true);
+    if (file["damped"].get<bool>()) {
+      CHECK(relative(run(DType::bf16, true), exact_training) <=
+            2 * file["train"]["logits_relative_err_l2"].get<double>());
+    }
+  }
+}
