@@ -17,13 +17,15 @@ namespace {
 constexpr const char* kPreprocessingFile = "preprocessing.json";
 constexpr std::uint64_t kLargestFile = 1 << 20;
 
-// What timm's config.json says about photos: its evaluation transform, or a plain resize of both sides.
+// What timm's config.json says about photos: its evaluation transform, or a plain resize of both
+// sides.
 data::Preprocessing preprocessing_of(const nn::PretrainedConfig& config) {
   const bool squash = config.crop_mode == "squash";
-  data::Preprocessing p = data::Preprocessing::of(
-      squash ? data::TransformPreset::article : data::TransformPreset::timm, static_cast<int>(config.input_size[1]));
-  p.interpolation =
-      config.interpolation == "bilinear" ? data::Interpolation::bilinear : data::Interpolation::bicubic;
+  data::Preprocessing p =
+      data::Preprocessing::of(squash ? data::TransformPreset::article : data::TransformPreset::timm,
+                              static_cast<int>(config.input_size[1]));
+  p.interpolation = config.interpolation == "bilinear" ? data::Interpolation::bilinear
+                                                       : data::Interpolation::bicubic;
   if (!squash) p.crop_pct = config.crop_pct;
   p.mean = config.mean;
   p.std = config.std;
@@ -43,7 +45,8 @@ void save_trained_model(const std::filesystem::path& folder, const nn::ResNet& m
 TrainedModel load_trained_model(const std::filesystem::path& path) {
   nn::LoadedModel loaded = nn::load_model(path);
   std::error_code ignored;
-  const std::filesystem::path folder = std::filesystem::is_directory(path, ignored) ? path : path.parent_path();
+  const std::filesystem::path folder =
+      std::filesystem::is_directory(path, ignored) ? path : path.parent_path();
   const std::filesystem::path file = folder / kPreprocessingFile;
   TrainedModel result{std::move(loaded.model), std::move(loaded.config), {}};
   if (!std::filesystem::exists(file, ignored)) {
@@ -51,7 +54,8 @@ TrainedModel load_trained_model(const std::filesystem::path& path) {
     return result;
   }
   try {
-    result.preprocessing = data::preprocessing_from_json(nlohmann::json::parse(read_text(file, kLargestFile)));
+    result.preprocessing =
+        data::preprocessing_from_json(nlohmann::json::parse(read_text(file, kLargestFile)));
   } catch (const nlohmann::json::exception& error) {
     throw FileError(fmt::format("{}: not JSON: {}", file.native(), error.what()));
   }

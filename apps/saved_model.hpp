@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A trained model as a folder: config.json and model.safetensors as timm has them, and preprocessing.json, which says to
-// the last bit how its photos were prepared.
+// A trained model as a folder: config.json and model.safetensors as timm has them, and
+// preprocessing.json, which says to the last bit how its photos were prepared.
 #pragma once
 
 #include <filesystem>
@@ -19,8 +19,8 @@ struct TrainedModel {
   data::Preprocessing preprocessing;
 };
 
-/// Reads such a folder, or one that timm has written: then photos are prepared as its config.json says. `path` is the
-/// folder or its model.safetensors. Throws FileError.
+/// Reads such a folder, or one that timm has written: then photos are prepared as its config.json
+/// says. `path` is the folder or its model.safetensors. Throws FileError.
 TrainedModel load_trained_model(const std::filesystem::path& path);
 
 /// The names of the model's classes; "class 0" … where the file does not say.

@@ -24,7 +24,9 @@ namespace fs = std::filesystem;
 
 constexpr const char* kRuns = "runs";
 
-void say(const std::string& text) { fmt::print(stderr, "{}\n", text); }
+void say(const std::string& text) {
+  fmt::print(stderr, "{}\n", text);
+}
 
 // The newest run of this model below runs/: what `--resume auto` means without --output.
 std::optional<fs::path> latest_run(const std::string& model) {
@@ -46,7 +48,8 @@ std::string output_folder(const TrainOptions& options) {
     const fs::path run = fs::absolute(options.resume).parent_path().parent_path();
     if (RunFolder::holds_run(run)) return run.native();
   }
-  return fmt::format("{}/{}-{:%Y%m%d-%H%M%S}", kRuns, options.model, fmt::localtime(std::time(nullptr)));
+  return fmt::format("{}/{}-{:%Y%m%d-%H%M%S}", kRuns, options.model,
+                     fmt::localtime(std::time(nullptr)));
 }
 
 // This program's own ranks: the same command line, with the folder all of them write to.
@@ -72,9 +75,10 @@ std::optional<CheckpointFile> checkpoint_to_resume(const TrainOptions& options, 
     file.verify();
     return file;
   }
-  return newest_checkpoint(fs::path(options.output) / "checkpoints", [&](const std::string& warning) {
-    if (is_main) say("warning: " + warning);
-  });
+  return newest_checkpoint(fs::path(options.output) / "checkpoints",
+                           [&](const std::string& warning) {
+                             if (is_main) say("warning: " + warning);
+                           });
 }
 
 // Refuses to go on with other options than the run had, unless --force.
@@ -84,13 +88,15 @@ void compare_options(const TrainOptions& options, const CheckpointInfo& info, bo
   if (differences.empty()) return;
   std::string list;
   for (const OptionDifference& difference : differences) {
-    list += fmt::format("\n  {}: {} before, {} now", difference.key, difference.before, difference.now);
+    list +=
+        fmt::format("\n  {}: {} before, {} now", difference.key, difference.before, difference.now);
   }
   if (!options.force) {
-    throw UsageError(fmt::format(
-        "--resume: this run was made with other options, so going on would not give what it would have given:{}\n"
-        "Give the options it had, or --force to go on with the new ones.",
-        list));
+    throw UsageError(
+        fmt::format("--resume: this run was made with other options, so going on would not give "
+                    "what it would have given:{}\n"
+                    "Give the options it had, or --force to go on with the new ones.",
+                    list));
   }
   if (is_main) say("warning: going on with options that differ:" + list);
 }
@@ -112,8 +118,9 @@ ExitCode train(const TrainOptions& options) {
   }
   std::unique_ptr<RunFolder> folder;
   if (is_main) {
-    folder = std::make_unique<RunFolder>(options.output, start_of(options),
-                                         [](const std::string& warning) { say("warning: " + warning); });
+    folder =
+        std::make_unique<RunFolder>(options.output, start_of(options),
+                                    [](const std::string& warning) { say("warning: " + warning); });
     folder->write_config(to_toml(options));
   }
   Trainer trainer(options, accelerator, folder.get());
@@ -129,15 +136,16 @@ ExitCode run(TrainOptions options, const std::vector<std::string>& arguments) {
   if (options.dry_run) return show_plan(options);
   if (!launched || environment.rank == 0) {
     if (!launched || environment.launcher != "collar") {
-      say(fmt::format("collar train: {} on {}, {} {}, writing to {}", options.model, options.data, options.ranks,
-                      options.ranks == 1 ? "process" : "processes", options.output));
+      say(fmt::format("collar train: {} on {}, {} {}, writing to {}", options.model, options.data,
+                      options.ranks, options.ranks == 1 ? "process" : "processes", options.output));
     }
   }
   if (!launched && options.ranks > 1) {
     if (options.resume.empty() && !options.force && RunFolder::holds_run(options.output)) {
-      throw UsageError(fmt::format("{} holds a run already: choose another --output, go on with --resume auto, or "
-                                   "start over with --force (it is moved aside)",
-                                   options.output));
+      throw UsageError(fmt::format(
+          "{} holds a run already: choose another --output, go on with --resume auto, or "
+          "start over with --force (it is moved aside)",
+          options.output));
     }
     return static_cast<ExitCode>(launch_self(options, arguments));
   }
@@ -147,12 +155,14 @@ ExitCode run(TrainOptions options, const std::vector<std::string>& arguments) {
 }  // namespace
 
 Verb add_train(CLI::App& program, std::span<const std::string> arguments) {
-  CLI::App* command =
-      add_command(program, "train", "Train a classifier on a folder of photos, on one or many processes");
+  CLI::App* command = add_command(
+      program, "train", "Train a classifier on a folder of photos, on one or many processes");
   const auto line = std::make_shared<TrainCommandLine>(*command);
   command->footer(
-      "Options may also come from --config FILE or variables (COLLAR_BATCH_SIZE=32); what is given here wins.\n"
-      "Learning rates follow accelerate: each of N ranks advances the schedule, so warm-up and decay are\n"
+      "Options may also come from --config FILE or variables (COLLAR_BATCH_SIZE=32); what is given "
+      "here wins.\n"
+      "Learning rates follow accelerate: each of N ranks advances the schedule, so warm-up and "
+      "decay are\n"
       "counted in batches of one rank.");
   return {command, [line, words = std::vector<std::string>(arguments.begin(), arguments.end())] {
             return run(line->resolve([](const char* name) { return std::getenv(name); }), words);

@@ -41,13 +41,6 @@ void check(const AcceleratorOptions& options, DeviceContext& device) {
   }
 }
 
-std::vector<comm::SharedTensor> shared(const nn::Parameters& parameters) {
-  std::vector<comm::SharedTensor> tensors;
-  for (const nn::Parameter& parameter : parameters)
-    tensors.push_back({parameter.name, parameter.tensor});
-  return tensors;
-}
-
 }  // namespace
 
 Accelerator::Accelerator(AcceleratorOptions options) : Accelerator(std::move(options), nullptr) {}
@@ -73,7 +66,7 @@ void Accelerator::bind(nn::Module& model) {
   model_ = &model;
   model.to(device());
   model.set_compute_type(options_.precision == Precision::bf16 ? DType::bf16 : DType::f32);
-  std::vector<comm::SharedTensor> state = shared(model.state_dict());
+  nn::Parameters state = model.state_dict();
   comm::broadcast_tensors(*communicator_, "parameters and buffers", state);
 
   // Trainable parameters move into an arena laid out like that of their gradients, so that an
@@ -81,7 +74,7 @@ void Accelerator::bind(nn::Module& model) {
   trainable_ = model.trainable_parameters();
   if (trainable_.empty()) return;
   buckets_ = std::make_unique<comm::GradientBuckets>(
-      shared(trainable_), *communicator_,
+      trainable_, *communicator_,
       comm::GradientBucketOptions{options_.first_bucket_bytes, options_.bucket_bytes,
                                   options_.virtual_ranks});
   const comm::BucketPlan& plan = buckets_->plan();
@@ -132,12 +125,12 @@ void Accelerator::backward(const Tensor& loss) {
   if (buckets_ == nullptr) {
     throw UsageError("backward: prepare() a model with trainable parameters first");
   }
-  step_complete_ = false;
+  held_ = Held::part_of_a_step;
   buckets_->begin(turn_.pass);
   const int steps = options_.gradient_accumulation_steps;
   (steps == 1 ? loss : mul(loss, 1.0 / steps)).backward();
   buckets_->end();
-  step_complete_ = sync_gradients();
+  if (sync_gradients()) held_ = Held::whole_step;
 }
 
 std::optional<double> Accelerator::clip_grad_norm(double max_norm) {
@@ -156,6 +149,8 @@ std::optional<double> Accelerator::grad_norm() {
 // ones still travel.
 void Accelerator::step(nn::Optimizer& optimizer) {
   if (!sync_gradients()) return;
+  if (held_ != Held::whole_step)
+    throw UsageError("optimizer.step(): call accelerator.backward(loss) first");
   optimizer.begin_update();
   const auto& plan = buckets_->plan().buckets;
   for (std::size_t bucket = 0; bucket < plan.size(); ++bucket) {
@@ -166,14 +161,16 @@ void Accelerator::step(nn::Optimizer& optimizer) {
 
 void Accelerator::zero_grad() {
   if (!sync_gradients()) return;
-  if (!step_complete_) {
+  if (held_ == Held::part_of_a_step) {
     throw UsageError(
         "zero_grad() in the middle of a step would lose gradients that were accumulated: call it "
         "after "
         "optimizer.step()");
   }
+  if (held_ == Held::nothing) return;
   buckets_->finish();
   buckets_->reset();
+  held_ = Held::nothing;
 }
 
 void Accelerator::advance(nn::Schedule& schedule) const {

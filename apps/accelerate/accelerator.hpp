@@ -147,7 +147,8 @@ class Accelerator {
   std::unique_ptr<comm::GradientBuckets> buckets_;
   Tensor parameter_arena_;
   Turn turn_;
-  bool step_complete_ = true;  // no gradients of an unfinished step are held
+  enum class Held : std::uint8_t { nothing, part_of_a_step, whole_step };
+  Held held_ = Held::nothing;  // which gradients there are
 };
 
 }  // namespace collar

@@ -12,8 +12,9 @@ struct Evaluation {
   nn::Accuracy accuracy;
 };
 
-/// Runs the model in evaluation mode over one pass of a prepared loader; every sample counts once, however the batches were
-/// filled up. All ranks get the same result. The model's mode and what training tracks are as before afterwards.
+/// Runs the model in evaluation mode over one pass of a prepared loader; every sample counts once,
+/// however the batches were filled up. All ranks get the same result. The model's mode and what
+/// training tracks are as before afterwards.
 Evaluation evaluate(Accelerator& accelerator, nn::Module& model, data::DataLoader& loader);
 
 }  // namespace collar

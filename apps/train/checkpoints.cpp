@@ -50,7 +50,8 @@ nn::Parameters section(const CheckpointFile& file, const std::string& name) {
 }
 
 // The checkpoints of a folder, newest first.
-std::vector<std::pair<std::int64_t, std::filesystem::path>> checkpoints_in(const std::filesystem::path& folder) {
+std::vector<std::pair<std::int64_t, std::filesystem::path>> checkpoints_in(
+    const std::filesystem::path& folder) {
   std::vector<std::pair<std::int64_t, std::filesystem::path>> found;
   std::error_code ignored;
   for (const auto& entry : std::filesystem::directory_iterator(folder, ignored)) {
@@ -68,7 +69,8 @@ std::vector<std::pair<std::int64_t, std::filesystem::path>> checkpoints_in(const
 
 }  // namespace
 
-void save_checkpoint(const std::filesystem::path& path, const Trained& trained, const CheckpointInfo& info) {
+void save_checkpoint(const std::filesystem::path& path, const Trained& trained,
+                     const CheckpointInfo& info) {
   std::vector<CheckpointTensor> tensors;
   for (const nn::Parameter& parameter : trained.model.state_dict()) {
     tensors.push_back({"model", parameter.name, parameter.tensor});
@@ -96,8 +98,8 @@ CheckpointInfo read_checkpoint_info(const CheckpointFile& file) {
     info.position = {state.at("step"), state.at("epoch"), state.at("batch"), state.at("finished")};
     info.config = state.at("config");
   } catch (const std::exception& error) {
-    throw FileError(fmt::format("{}: not a checkpoint that training can go on from: {}", file.path().native(),
-                                error.what()));
+    throw FileError(fmt::format("{}: not a checkpoint that training can go on from: {}",
+                                file.path().native(), error.what()));
   }
   return info;
 }
@@ -108,7 +110,8 @@ void restore_checkpoint(const CheckpointFile& file, const Trained& trained) {
   try {
     trained.schedule.load_state(schedule_state(file.state().at("schedule")));
   } catch (const nlohmann::json::exception& error) {
-    throw FileError(fmt::format("{}: the state of the schedule cannot be read: {}", file.path().native(), error.what()));
+    throw FileError(fmt::format("{}: the state of the schedule cannot be read: {}",
+                                file.path().native(), error.what()));
   }
 }
 
@@ -116,8 +119,8 @@ std::filesystem::path checkpoint_path(const std::filesystem::path& folder, std::
   return folder / fmt::format("{}{}{}", kPrefix, step, kSuffix);
 }
 
-std::optional<CheckpointFile> newest_checkpoint(const std::filesystem::path& folder,
-                                                const std::function<void(const std::string&)>& warn) {
+std::optional<CheckpointFile> newest_checkpoint(
+    const std::filesystem::path& folder, const std::function<void(const std::string&)>& warn) {
   for (const auto& [step, path] : checkpoints_in(folder)) {
     try {
       CheckpointFile file = CheckpointFile::open(path);

@@ -36,27 +36,31 @@ struct Trained {
 /// What a checkpoint says besides tensors.
 struct CheckpointInfo {
   Position position;
-  std::string config;           ///< the run's config.toml
-  nlohmann::json description;   ///< classes, preprocessing, model: for people and other programs
+  std::string config;          ///< the run's config.toml
+  nlohmann::json description;  ///< classes, preprocessing, model: for people and other programs
 };
 
-void save_checkpoint(const std::filesystem::path& path, const Trained& trained, const CheckpointInfo& info);
+void save_checkpoint(const std::filesystem::path& path, const Trained& trained,
+                     const CheckpointInfo& info);
 
-/// Reads what save_checkpoint wrote, without the tensors. Throws FileError for another kind of file.
+/// Reads what save_checkpoint wrote, without the tensors. Throws FileError for another kind of
+/// file.
 CheckpointInfo read_checkpoint_info(const CheckpointFile& file);
 
-/// Sets model, optimizer and schedule to the state of a checkpoint, after checking all of it. Throws FileError.
+/// Sets model, optimizer and schedule to the state of a checkpoint, after checking all of it.
+/// Throws FileError.
 void restore_checkpoint(const CheckpointFile& file, const Trained& trained);
 
 /// "step-120.collar"
 std::filesystem::path checkpoint_path(const std::filesystem::path& folder, std::int64_t step);
 
-/// The checkpoint of the highest step in the folder whose every checksum is right. Damaged ones are passed over and
-/// `warn` is told why.
-std::optional<CheckpointFile> newest_checkpoint(const std::filesystem::path& folder,
-                                                const std::function<void(const std::string&)>& warn);
+/// The checkpoint of the highest step in the folder whose every checksum is right. Damaged ones are
+/// passed over and `warn` is told why.
+std::optional<CheckpointFile> newest_checkpoint(
+    const std::filesystem::path& folder, const std::function<void(const std::string&)>& warn);
 
-/// Removes all checkpoints of the folder but the `keep` of the highest steps. Only files of our naming count.
+/// Removes all checkpoints of the folder but the `keep` of the highest steps. Only files of our
+/// naming count.
 void prune_checkpoints(const std::filesystem::path& folder, int keep);
 
 }  // namespace collar::apps

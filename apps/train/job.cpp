@@ -14,19 +14,25 @@ namespace {
 
 constexpr double kValidationShare = 0.2;
 
-std::array<double, 3> three(const std::vector<double>& values, const std::array<double, 3>& otherwise) {
+std::array<double, 3> three(const std::vector<double>& values,
+                            const std::array<double, 3>& otherwise) {
   if (values.empty()) return otherwise;
   return {values.at(0), values.at(1), values.at(2)};
 }
 
-std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
+std::int64_t ceil_div(std::int64_t a, std::int64_t b) {
+  return (a + b - 1) / b;
+}
 
 std::string how_to_fetch(const nn::ModelInfo& info) {
   if (info.hub_id().empty()) {
-    return fmt::format("nobody has published weights for {}; leave --pretrained out, or give --weights FILE", info.name);
+    return fmt::format(
+        "nobody has published weights for {}; leave --pretrained out, or give --weights FILE",
+        info.name);
   }
   return fmt::format(
-      "the published weights of {} are not in the local Hugging Face cache. They are model.safetensors of {} on the "
+      "the published weights of {} are not in the local Hugging Face cache. They are "
+      "model.safetensors of {} on the "
       "Hugging Face hub; fetch them once with\n"
       "  huggingface-cli download {} model.safetensors\n"
       "and run this again, or give the file itself: --weights model.safetensors",
@@ -36,8 +42,8 @@ std::string how_to_fetch(const nn::ModelInfo& info) {
 }  // namespace
 
 data::Preprocessing preprocessing_of(const TrainOptions& options) {
-  data::Preprocessing p =
-      data::Preprocessing::of(data::transform_preset_from_name(options.transform), options.img_size);
+  data::Preprocessing p = data::Preprocessing::of(
+      data::transform_preset_from_name(options.transform), options.img_size);
   if (options.interpolation == "bilinear") p.interpolation = data::Interpolation::bilinear;
   if (options.interpolation == "bicubic") p.interpolation = data::Interpolation::bicubic;
   if (options.resize_passes == "pillow12") p.pass_order = data::PassOrder::pillow12;
@@ -60,7 +66,8 @@ Photos open_photos(const TrainOptions& options) {
   }
   const auto classes = static_cast<int>(folder.train.classes.size());
   if (options.num_classes > 0 && options.num_classes < classes) {
-    throw UsageError(fmt::format("--num-classes {}, but {} has {} classes", options.num_classes, options.data, classes));
+    throw UsageError(fmt::format("--num-classes {}, but {} has {} classes", options.num_classes,
+                                 options.data, classes));
   }
   return {preprocessing, data::ImageFiles(std::move(folder.train), preprocessing.train()),
           data::ImageFiles(*std::move(folder.valid), preprocessing.eval()), split};
@@ -86,13 +93,14 @@ std::optional<std::filesystem::path> cached_weights(const nn::ModelInfo& info) {
     if (fs::exists(file, ignored)) found.push_back(file);
   }
   if (found.empty()) return std::nullopt;
-  return *std::ranges::max_element(found, {}, [&](const fs::path& file) { return fs::last_write_time(file, ignored); });
+  return *std::ranges::max_element(
+      found, {}, [&](const fs::path& file) { return fs::last_write_time(file, ignored); });
 }
 
 StartingPoint make_model(const TrainOptions& options, std::int64_t classes) {
   StartingPoint start;
-  start.model =
-      nn::create_model(options.model, {.num_classes = static_cast<std::size_t>(classes), .seed = options.seed});
+  start.model = nn::create_model(
+      options.model, {.num_classes = static_cast<std::size_t>(classes), .seed = options.seed});
   std::filesystem::path weights = options.weights;
   if (options.pretrained) {
     const nn::ModelInfo& info = nn::model_info(options.model);
@@ -104,28 +112,32 @@ StartingPoint make_model(const TrainOptions& options, std::int64_t classes) {
     const nn::LoadReport report = nn::load_weights(*start.model, weights);
     start.notes.push_back(fmt::format("weights from {}", weights.native()));
     if (!report.dropped.empty()) {
-      start.notes.push_back(fmt::format("{} left out: the file has {} classes, this run {}; the classifier starts afresh",
-                                        fmt::join(report.dropped, ", "), report.classes_in_file, classes));
+      start.notes.push_back(fmt::format(
+          "{} left out: the file has {} classes, this run {}; the classifier starts afresh",
+          fmt::join(report.dropped, ", "), report.classes_in_file, classes));
     }
   }
   if (options.freeze == "backbone") {
     start.model->freeze_all_but(start.model->classifier());
     if (weights.empty()) {
       start.notes.push_back(
-          "warning: the backbone is frozen at random values; --pretrained or --weights FILE gives it some that know "
+          "warning: the backbone is frozen at random values; --pretrained or --weights FILE gives "
+          "it some that know "
           "pictures");
     }
   }
   return start;
 }
 
-std::unique_ptr<nn::Optimizer> make_optimizer(const TrainOptions& options, const nn::Module& model) {
+std::unique_ptr<nn::Optimizer> make_optimizer(const TrainOptions& options,
+                                              const nn::Module& model) {
   const nn::Parameters parameters = model.trainable_parameters();
   if (options.opt == "sgd") {
-    return std::make_unique<nn::SGD>(parameters, nn::SGDOptions{.lr = options.lr,
-                                                                .momentum = options.momentum,
-                                                                .weight_decay = options.weight_decay,
-                                                                .nesterov = options.nesterov});
+    return std::make_unique<nn::SGD>(parameters,
+                                     nn::SGDOptions{.lr = options.lr,
+                                                    .momentum = options.momentum,
+                                                    .weight_decay = options.weight_decay,
+                                                    .nesterov = options.nesterov});
   }
   if (options.opt == "adam") {
     return std::make_unique<nn::Adam>(
@@ -137,7 +149,8 @@ std::unique_ptr<nn::Optimizer> make_optimizer(const TrainOptions& options, const
 
 Lengths lengths_of(const TrainOptions& options, std::int64_t samples) {
   const int ranks = options.logical_ranks();
-  const std::int64_t batches = ceil_div(samples, options.batch_size);  // of one rank that had all samples
+  const std::int64_t batches =
+      ceil_div(samples, options.batch_size);  // of one rank that had all samples
   Lengths lengths;
   lengths.batches_per_epoch = ceil_div(batches, ranks);
   lengths.steps_per_epoch = ceil_div(lengths.batches_per_epoch, options.grad_accum_steps);
@@ -154,8 +167,8 @@ std::unique_ptr<nn::Schedule> make_schedule(const TrainOptions& options, nn::Opt
   const std::string& name = options.sched;
   if (name == "cosine" && options.min_lr > 0) {
     return std::make_unique<nn::CosineWithMinRate>(
-        optimizer,
-        nn::rate::CosineWithMinRate{.warmup_steps = warmup, .total_steps = total, .min_rate = options.min_lr});
+        optimizer, nn::rate::CosineWithMinRate{
+                       .warmup_steps = warmup, .total_steps = total, .min_rate = options.min_lr});
   }
   if (name == "cosine") {
     return std::make_unique<nn::CosineWithWarmup>(
@@ -163,7 +176,8 @@ std::unique_ptr<nn::Schedule> make_schedule(const TrainOptions& options, nn::Opt
   }
   if (name == "cosine-restarts") {
     return std::make_unique<nn::CosineHardRestartsWithWarmup>(
-        optimizer, nn::rate::CosineHardRestartsWithWarmup{.warmup_steps = warmup, .total_steps = total});
+        optimizer,
+        nn::rate::CosineHardRestartsWithWarmup{.warmup_steps = warmup, .total_steps = total});
   }
   if (name == "linear") {
     return std::make_unique<nn::LinearWithWarmup>(
@@ -174,7 +188,8 @@ std::unique_ptr<nn::Schedule> make_schedule(const TrainOptions& options, nn::Opt
         optimizer, nn::rate::PolynomialWithWarmup{.warmup_steps = warmup, .total_steps = total});
   }
   if (name == "inverse-sqrt") {
-    return std::make_unique<nn::InverseSqrt>(optimizer, nn::rate::InverseSqrt{.warmup_steps = warmup});
+    return std::make_unique<nn::InverseSqrt>(optimizer,
+                                             nn::rate::InverseSqrt{.warmup_steps = warmup});
   }
   if (name == "onecycle") {
     return std::make_unique<nn::OneCycleLR>(optimizer, nn::OneCycleOptions{.total_steps = total});
@@ -186,7 +201,8 @@ std::unique_ptr<nn::Schedule> make_schedule(const TrainOptions& options, nn::Opt
     }
     return std::make_unique<nn::MultiStepLR>(optimizer, formula);
   }
-  return std::make_unique<nn::ConstantWithWarmup>(optimizer, nn::rate::ConstantWithWarmup{.warmup_steps = warmup});
+  return std::make_unique<nn::ConstantWithWarmup>(
+      optimizer, nn::rate::ConstantWithWarmup{.warmup_steps = warmup});
 }
 
 AcceleratorOptions accelerator_options(const TrainOptions& options) {
@@ -197,7 +213,8 @@ AcceleratorOptions accelerator_options(const TrainOptions& options) {
   result.threads = options.threads;
   result.bucket_bytes = static_cast<std::size_t>(options.bucket_cap_mb * 1024 * 1024);
   result.first_bucket_bytes = std::min(result.first_bucket_bytes, result.bucket_bytes);
-  result.communicator.host.timeout = std::chrono::milliseconds(static_cast<std::int64_t>(options.timeout * 1000));
+  result.communicator.host.timeout =
+      std::chrono::milliseconds(static_cast<std::int64_t>(options.timeout * 1000));
   if (options.all_reduce == "ring") {
     result.communicator.host.algorithms = comm::AlgorithmTable("all_reduce=ring");
   }
@@ -205,13 +222,15 @@ AcceleratorOptions accelerator_options(const TrainOptions& options) {
 }
 
 nn::ModelConfig model_config(const TrainOptions& options, const nn::ResNet& model,
-                             const std::vector<std::string>& classes, const data::Preprocessing& preprocessing) {
+                             const std::vector<std::string>& classes,
+                             const data::Preprocessing& preprocessing) {
   const nn::ModelInfo& info = nn::model_info(options.model);
   nn::ModelConfig config;
   config.architecture = info.name;
   config.num_classes = model.num_classes();
   config.num_features = model.num_features();
-  if (static_cast<std::int64_t>(classes.size()) == model.num_classes()) config.label_names = classes;
+  if (static_cast<std::int64_t>(classes.size()) == model.num_classes())
+    config.label_names = classes;
   config.pretrained = info.pretrained;
   config.pretrained.tag = "";
   config.pretrained.num_classes = model.num_classes();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// From options to the objects of a training loop: photos, model, optimizer, schedule. Each function reads like the lines
-// a program would have instead.
+// From options to the objects of a training loop: photos, model, optimizer, schedule. Each function
+// reads like the lines a program would have instead.
 #pragma once
 
 #include <cstdint>
@@ -22,7 +22,8 @@ struct Photos {
   data::Preprocessing preprocessing;
   data::ImageFiles train;
   data::ImageFiles valid;
-  bool valid_was_split = false;  ///< the folder had no validation part: a fifth of each class was taken
+  bool valid_was_split =
+      false;  ///< the folder had no validation part: a fifth of each class was taken
 };
 data::Preprocessing preprocessing_of(const TrainOptions& options);
 Photos open_photos(const TrainOptions& options);
@@ -32,16 +33,19 @@ struct StartingPoint {
   std::unique_ptr<nn::ResNet> model;
   std::vector<std::string> notes;
 };
-/// Throws UsageError, with the way to get them, if pretrained weights are wanted and not in the local cache.
+/// Throws UsageError, with the way to get them, if pretrained weights are wanted and not in the
+/// local cache.
 StartingPoint make_model(const TrainOptions& options, std::int64_t classes);
 
-/// The file of a model's published weights in the local Hugging Face cache ($HF_HUB_CACHE, $HF_HOME/hub,
+/// The file of a model's published weights in the local Hugging Face cache ($HF_HUB_CACHE,
+/// $HF_HOME/hub,
 /// ~/.cache/huggingface/hub), if it is there.
 std::optional<std::filesystem::path> cached_weights(const nn::ModelInfo& info);
 
 std::unique_ptr<nn::Optimizer> make_optimizer(const TrainOptions& options, const nn::Module& model);
 
-/// Lengths of a run, in optimizer steps and in schedule ticks (one a logical rank and step, as in accelerate).
+/// Lengths of a run, in optimizer steps and in schedule ticks (one a logical rank and step, as in
+/// accelerate).
 struct Lengths {
   std::int64_t batches_per_epoch = 0;  ///< of each logical rank
   std::int64_t steps_per_epoch = 0;
@@ -58,6 +62,7 @@ AcceleratorOptions accelerator_options(const TrainOptions& options);
 
 /// What is stored with a trained model.
 nn::ModelConfig model_config(const TrainOptions& options, const nn::ResNet& model,
-                             const std::vector<std::string>& classes, const data::Preprocessing& preprocessing);
+                             const std::vector<std::string>& classes,
+                             const data::Preprocessing& preprocessing);
 
 }  // namespace collar::apps

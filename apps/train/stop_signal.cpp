@@ -11,7 +11,9 @@ constexpr std::array kSignals{SIGINT, SIGTERM, SIGUSR1};
 // A signal handler can reach nothing else.
 volatile std::sig_atomic_t noted = 0;
 
-void take_note(int signal) { noted = signal; }
+void take_note(int signal) {
+  noted = signal;
+}
 
 }  // namespace
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Signals that ask a run to stop. The handler only takes a note; the run looks at it between steps, so that all ranks stop
-// at the same one.
+// Signals that ask a run to stop. The handler only takes a note; the run looks at it between steps,
+// so that all ranks stop at the same one.
 #pragma once
 
 #include <csignal>
@@ -14,8 +14,8 @@ enum class StopRequest : std::uint8_t {
   interrupt       ///< SIGINT
 };
 
-/// While one exists, SIGINT, SIGTERM and SIGUSR1 are notes; a second SIGINT or SIGTERM ends the process as usual. At most
-/// one at a time.
+/// While one exists, SIGINT, SIGTERM and SIGUSR1 are notes; a second SIGINT or SIGTERM ends the
+/// process as usual. At most one at a time.
 class StopSignal {
  public:
   StopSignal();
@@ -26,7 +26,7 @@ class StopSignal {
   StopRequest request() const;
 
  private:
-  struct sigaction previous_[3] {};
+  struct sigaction previous_[3]{};
 };
 
 }  // namespace collar::apps

@@ -43,7 +43,8 @@ Trainer::Trainer(const TrainOptions& options, Accelerator& accelerator, RunFolde
       train_loader_(photos_.train, loader_options(options, true)),
       valid_loader_(photos_.valid, loader_options(options, false)) {
   const auto classes = static_cast<std::int64_t>(photos_.train.classes().size());
-  StartingPoint start = make_model(options, options.num_classes > 0 ? options.num_classes : classes);
+  StartingPoint start =
+      make_model(options, options.num_classes > 0 ? options.num_classes : classes);
   model_ = std::move(start.model);
   optimizer_ = make_optimizer(options, *model_);
   schedule_ = make_schedule(options, *optimizer_, lengths_);
@@ -77,18 +78,20 @@ void Trainer::result(const nlohmann::ordered_json& json, const std::string& text
 
 void Trainer::describe() const {
   std::int64_t trainable = 0;
-  for (const nn::Parameter& parameter : model_->trainable_parameters()) trainable += parameter.tensor.numel();
-  note(fmt::format("{} photos of {} classes to train on, {} to validate{}", with_thousands(photos_.train.size()),
-                   photos_.train.classes().size(), with_thousands(photos_.valid.size()),
-                   photos_.valid_was_split ? " (a fifth of each class: the folder has no valid/)" : ""));
+  for (const nn::Parameter& parameter : model_->trainable_parameters())
+    trainable += parameter.tensor.numel();
+  note(fmt::format(
+      "{} photos of {} classes to train on, {} to validate{}", with_thousands(photos_.train.size()),
+      photos_.train.classes().size(), with_thousands(photos_.valid.size()),
+      photos_.valid_was_split ? " (a fifth of each class: the folder has no valid/)" : ""));
   if (photos_.train.files().hidden > 0) {
     note(fmt::format("{} hidden files passed over", photos_.train.files().hidden));
   }
   note(fmt::format("{}: {} parameters, {} of them trained; {} {} on {} {} of {} {}", options_.model,
-                   with_thousands(model_->parameter_count()), with_thousands(trainable), options_.opt,
-                   options_.precision, accelerator_.num_processes(),
-                   accelerator_.num_processes() == 1 ? "process" : "processes", options_.virtual_ranks,
-                   options_.virtual_ranks == 1 ? "rank" : "ranks"));
+                   with_thousands(model_->parameter_count()), with_thousands(trainable),
+                   options_.opt, options_.precision, accelerator_.num_processes(),
+                   accelerator_.num_processes() == 1 ? "process" : "processes",
+                   options_.virtual_ranks, options_.virtual_ranks == 1 ? "rank" : "ranks"));
   note(fmt::format("{} epochs of {} steps of {} images", options_.epochs, lengths_.steps_per_epoch,
                    static_cast<std::int64_t>(options_.batch_size) * accelerator_.logical_ranks() *
                        options_.grad_accum_steps));
@@ -96,7 +99,8 @@ void Trainer::describe() const {
 
 void Trainer::resume(const CheckpointFile& checkpoint) {
   const CheckpointInfo info = read_checkpoint_info(checkpoint);
-  const std::vector<comm::Claim> claims{{"the checkpoint", checkpoint.path().native() + " " + checkpoint.save_id()}};
+  const std::vector<comm::Claim> claims{
+      {"the checkpoint", checkpoint.path().native() + " " + checkpoint.save_id()}};
   comm::require_agreement(accelerator_.communicator(), "state to go on from", claims);
   restore_checkpoint(checkpoint, trained());
   position_ = info.position;
@@ -104,8 +108,8 @@ void Trainer::resume(const CheckpointFile& checkpoint) {
   train_loader_.set_epoch(position_.epoch);
   train_loader_.start_at(position_.batch);
   if (folder_ != nullptr) folder_->truncate_after(position_.step);
-  note(fmt::format("going on from {} (step {}, epoch {})", checkpoint.path().native(), position_.step,
-                   position_.epoch + 1));
+  note(fmt::format("going on from {} (step {}, epoch {})", checkpoint.path().native(),
+                   position_.step, position_.epoch + 1));
 }
 
 ExitCode Trainer::run() {
@@ -130,8 +134,10 @@ ExitCode Trainer::train_epoch() {
     over = batch.last;
     if (outcome.stop != StopRequest::none) {
       if (position_ != saved_) save();
-      note(fmt::format("stopped at step {}, and saved; the same command with --resume auto goes on", position_.step));
-      return outcome.stop == StopRequest::interrupt ? ExitCode::interrupted : ExitCode::stopped_and_saved;
+      note(fmt::format("stopped at step {}, and saved; the same command with --resume auto goes on",
+                       position_.step));
+      return outcome.stop == StopRequest::interrupt ? ExitCode::interrupted
+                                                    : ExitCode::stopped_and_saved;
     }
     if (position_.step >= lengths_.total_steps) break;
     if (!over && checkpoint_due(false)) save();
@@ -189,21 +195,24 @@ Trainer::StepOutcome Trainer::end_step(const data::Batch& batch) {
 void Trainer::fail_on_loss(const data::Batch& batch, double loss) const {
   std::string photos;
   for (std::size_t i = 0; i < std::min<std::size_t>(4, batch.indices.size()); ++i) {
-    photos += fmt::format("{}{}", i == 0 ? "" : ", ", printable(photos_.train.name(batch.indices[i])));
+    photos +=
+        fmt::format("{}{}", i == 0 ? "" : ", ", printable(photos_.train.name(batch.indices[i])));
   }
-  throw NumericsError(fmt::format(
-      "the loss became {} at step {} (epoch {}); rank {}'s last batch began with {}. A smaller --lr, --warmup-steps or "
-      "--clip-grad 1 usually helps; --resume auto goes on from the last checkpoint",
-      loss, position_.step + 1, batch.epoch + 1, accelerator_.process_index(), photos));
+  throw NumericsError(
+      fmt::format("the loss became {} at step {} (epoch {}); rank {}'s last batch began with {}. A "
+                  "smaller --lr, --warmup-steps or "
+                  "--clip-grad 1 usually helps; --resume auto goes on from the last checkpoint",
+                  loss, position_.step + 1, batch.epoch + 1, accelerator_.process_index(), photos));
 }
 
 void Trainer::log_step(const StepOutcome& outcome, double rate, std::optional<double> grad_norm) {
   if (!is_main()) return;
   const double seconds = std::max(interval_.seconds(), 1e-9);
-  const double speed = static_cast<double>(interval_.images * accelerator_.num_processes()) / seconds;
+  const double speed =
+      static_cast<double>(interval_.images * accelerator_.num_processes()) / seconds;
   const double wait = std::min(1.0, interval_.wait_seconds / seconds);
-  const std::int64_t done = position_.batch == 0 ? lengths_.steps_per_epoch
-                                                 : position_.batch / options_.grad_accum_steps;
+  const std::int64_t done =
+      position_.batch == 0 ? lengths_.steps_per_epoch : position_.batch / options_.grad_accum_steps;
   const std::int64_t epoch = position_.batch == 0 ? position_.epoch - 1 : position_.epoch;
   progress_->step({.epoch = static_cast<int>(epoch) + 1,
                    .epochs = options_.epochs,
@@ -216,15 +225,16 @@ void Trainer::log_step(const StepOutcome& outcome, double rate, std::optional<do
                    .images_per_second = speed,
                    .data_wait = wait});
   if (position_.step % options_.log_interval != 0) return;
-  const StepMetrics metrics{position_.step, static_cast<int>(epoch), outcome.loss, rate, speed, wait, grad_norm};
+  const StepMetrics metrics{
+      position_.step, static_cast<int>(epoch), outcome.loss, rate, speed, wait, grad_norm};
   folder_->log(metrics);
   if (options_.json) result(to_json(metrics), "");
   interval_ = Meter();
 }
 
 void Trainer::end_epoch() {
-  const double speed =
-      static_cast<double>(epoch_.images * accelerator_.num_processes()) / std::max(epoch_.seconds(), 1e-9);
+  const double speed = static_cast<double>(epoch_.images * accelerator_.num_processes()) /
+                       std::max(epoch_.seconds(), 1e-9);
   const double seconds = epoch_.seconds();
   const Evaluation valid = evaluate(accelerator_, *model_, valid_loader_);
   const auto epoch = static_cast<int>(position_.epoch) - 1;
@@ -242,10 +252,10 @@ void Trainer::end_epoch() {
     best_epoch_ = position_.epoch;
   }
   if (folder_ != nullptr) folder_->log(metrics);
-  result(to_json(metrics),
-         fmt::format("epoch {}/{}: train loss {:.4f}, valid loss {:.4f}, top-1 {:.2f} %, top-5 {:.2f} %, {:.1f} img/s",
-                     epoch + 1, options_.epochs, epoch_.loss.value(), valid.loss, valid.accuracy.top1(),
-                     valid.accuracy.top5(), speed));
+  result(to_json(metrics), fmt::format("epoch {}/{}: train loss {:.4f}, valid loss {:.4f}, top-1 "
+                                       "{:.2f} %, top-5 {:.2f} %, {:.1f} img/s",
+                                       epoch + 1, options_.epochs, epoch_.loss.value(), valid.loss,
+                                       valid.accuracy.top1(), valid.accuracy.top5(), speed));
   if (position_.step < lengths_.total_steps && checkpoint_due(true)) save();
 }
 
@@ -277,7 +287,8 @@ void Trainer::save() {
     prune_checkpoints(folder_->checkpoints(), options_.checkpoint_hist);
   } catch (const FileError& error) {
     if (position_.finished) throw;
-    note(fmt::format("warning: no checkpoint at step {}: {}; training goes on", position_.step, error.what()));
+    note(fmt::format("warning: no checkpoint at step {}: {}; training goes on", position_.step,
+                     error.what()));
   }
 }
 
@@ -285,17 +296,22 @@ void Trainer::finish() {
   position_.finished = true;
   if (options_.save_every.unit != SaveEvery::Unit::never) save();
   if (!is_main()) return;
-  save_trained_model(folder_->path(), *model_,
-                     model_config(options_, *model_, photos_.train.classes(), photos_.preprocessing),
-                     photos_.preprocessing);
+  save_trained_model(
+      folder_->path(), *model_,
+      model_config(options_, *model_, photos_.train.classes(), photos_.preprocessing),
+      photos_.preprocessing);
   const double seconds = std::chrono::duration<double>(Clock::now() - begin_).count();
   const std::string run = printable(folder_->path().native());
-  nlohmann::ordered_json json{{"result", "finished"}, {"step", position_.step}, {"seconds", seconds}, {"run", run}};
+  nlohmann::ordered_json json{
+      {"result", "finished"}, {"step", position_.step}, {"seconds", seconds}, {"run", run}};
   if (best_top1_ >= 0) json["best_top1"] = best_top1_;
   std::string best;
-  if (best_top1_ >= 0) best = fmt::format("; best top-1 {:.2f} % in epoch {}", best_top1_, best_epoch_);
-  result(json, fmt::format("done: {} steps in {}{}\n  {}/model.safetensors\n  {}/metrics.jsonl\nnext: collar eval {} {}",
-                           position_.step, clock_text(seconds), best, run, run, run, printable(options_.data)));
+  if (best_top1_ >= 0)
+    best = fmt::format("; best top-1 {:.2f} % in epoch {}", best_top1_, best_epoch_);
+  result(json, fmt::format("done: {} steps in {}{}\n  {}/model.safetensors\n  "
+                           "{}/metrics.jsonl\nnext: collar eval {} {}",
+                           position_.step, clock_text(seconds), best, run, run, run,
+                           printable(options_.data)));
 }
 
 }  // namespace collar::apps

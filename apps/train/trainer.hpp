@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Trainer: the loop of `collar train` with everything around it: logging, evaluation, checkpoints, stopping.
+// Trainer: the loop of `collar train` with everything around it: logging, evaluation, checkpoints,
+// stopping.
 #pragma once
 
 #include <chrono>
@@ -16,21 +17,24 @@
 #include "apps/train/checkpoints.hpp"
 #include "apps/train/job.hpp"
 #include "apps/train/stop_signal.hpp"
+#include "engine/ops/loss.hpp"
 
 namespace collar::apps {
 
 class Trainer {
  public:
-  /// Puts the run together: opens the photos, makes the model, joins the other ranks. On the main process `folder` is where
-  /// the run writes; null elsewhere.
+  /// Puts the run together: opens the photos, makes the model, joins the other ranks. On the main
+  /// process `folder` is where the run writes; null elsewhere.
   Trainer(const TrainOptions& options, Accelerator& accelerator, RunFolder* folder);
 
-  /// Sets the run to the state of a checkpoint. Throws UsageError listing the options that differ unless --force.
+  /// Sets the run to the state of a checkpoint. Throws UsageError listing the options that differ
+  /// unless --force.
   void resume(const CheckpointFile& checkpoint);
   bool finished() const { return position_.finished; }
   const Position& position() const { return position_; }
 
-  /// Trains from where the run is to its end, or until a signal asks to stop; then the state is saved.
+  /// Trains from where the run is to its end, or until a signal asks to stop; then the state is
+  /// saved.
   ExitCode run();
 
  private:
