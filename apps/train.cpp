@@ -52,10 +52,10 @@ std::string output_folder(const TrainOptions& options) {
                      fmt::localtime(std::time(nullptr)));
 }
 
-// This program's own ranks: the same command line, with the folder all of them write to.
+// This program's own ranks: the same command line, and one folder for all of them.
 int launch_self(const TrainOptions& options, std::vector<std::string> arguments) {
   arguments.insert(arguments.begin(), fs::read_symlink("/proc/self/exe").native());
-  arguments.insert(arguments.end(), {"--output", options.output});
+  setenv("COLLAR_OUTPUT", options.output.c_str(), 1);
   LaunchOptions launch;
   launch.ranks = options.ranks;
   launch.log_dir = fs::path(options.output) / "log";
