@@ -134,11 +134,9 @@ ExitCode run(TrainOptions options, const std::vector<std::string>& arguments) {
   if (launched) options.ranks = environment.world_size;
   options.output = output_folder(options);
   if (options.dry_run) return show_plan(options);
-  if (!launched || environment.rank == 0) {
-    if (!launched || environment.launcher != "collar") {
-      say(fmt::format("collar train: {} on {}, {} {}, writing to {}", options.model, options.data,
-                      options.ranks, options.ranks == 1 ? "process" : "processes", options.output));
-    }
+  if (!launched) {
+    say(fmt::format("collar train: {} on {}, {} {}, writing to {}", options.model, options.data,
+                    options.ranks, options.ranks == 1 ? "process" : "processes", options.output));
   }
   if (!launched && options.ranks > 1) {
     if (options.resume.empty() && !options.force && RunFolder::holds_run(options.output)) {

@@ -308,10 +308,15 @@ void Trainer::finish() {
   std::string best;
   if (best_top1_ >= 0)
     best = fmt::format("; best top-1 {:.2f} % in epoch {}", best_top1_, best_epoch_);
-  result(json, fmt::format("done: {} steps in {}{}\n  {}/model.safetensors\n  "
-                           "{}/metrics.jsonl\nnext: collar eval {} {}",
-                           position_.step, clock_text(seconds), best, run, run, run,
-                           printable(options_.data)));
+  progress_.reset();
+  if (options_.json) {
+    fmt::print("{}\n", json.dump());
+    return;
+  }
+  fmt::print("{}\n", fmt::format("done: {} steps in {}{}\n  {}/model.safetensors\n  "
+                                 "{}/metrics.jsonl\nnext: collar eval {} {}",
+                                 position_.step, clock_text(seconds), best, run, run, run,
+                                 printable(options_.data)));
 }
 
 }  // namespace collar::apps
