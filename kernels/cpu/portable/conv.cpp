@@ -3,14 +3,14 @@
 // layout.
 #include "kernels/conv.hpp"
 
+#include <array>
+
 #include "kernels/core/dispatch.hpp"
 #include "kernels/cpu/portable/gemm.hpp"
-#include "kernels/reference/conv.hpp"
 
 namespace collar::kernels {
 namespace {
 
-using portable::Matrix;
 using portable::multiply;
 
 // The extents of one group, by their usual names.

@@ -14,20 +14,8 @@
 
 namespace collar::kernels::portable {
 
-/// An operand has `Row row(i)`, `Inner inner(l)` and `float at(Row, Inner)`: the two halves of an
-/// index are worked out once a tile, only at() runs for each element.
-template <typename T>
-struct Matrix {
-  const T* data;
-  std::int64_t row_stride;
-  std::int64_t inner_stride;
-
-  std::int64_t row(std::int64_t i) const { return i * row_stride; }
-  std::int64_t inner(std::int64_t l) const { return l * inner_stride; }
-  float at(std::int64_t row, std::int64_t inner) const {
-    return static_cast<float>(data[row + inner]);
-  }
-};
+// An operand has `Row row(i)`, `Inner inner(l)` and `float at(Row, Inner)`: the two halves of an
+// index are worked out once a tile, only at() runs for each element.
 
 using Vector = float __attribute__((vector_size(16)));
 constexpr std::int64_t kLanes = 4;
