@@ -104,16 +104,16 @@ void require_agreement(Communicator& communicator, const std::string& what,
 }
 
 void broadcast_tensors(Communicator& communicator, const std::string& what,
-                       std::span<SharedTensor> tensors) {
+                       std::span<NamedTensor> tensors) {
   std::vector<Claim> claims;
-  for (const SharedTensor& shared : tensors) {
+  for (const NamedTensor& shared : tensors) {
     claims.push_back({shared.name, fmt::format("{} {}", name_of(shared.tensor.dtype()),
                                                to_string(shared.tensor.shape()))});
   }
   require_agreement(communicator, what, claims);
   if (communicator.size() == 1) return;
   claims.clear();
-  for (SharedTensor& shared : tensors) {
+  for (NamedTensor& shared : tensors) {
     communicator.broadcast(Elements(shared.tensor.view().data, shared.tensor.bytes(), DType::u8),
                            0);
     shared.tensor.changed_in_place();

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "comm/communicator.hpp"
-#include "engine/tensor.hpp"
+#include "engine/named_tensor.hpp"
 
 namespace collar::comm {
 
@@ -25,14 +25,9 @@ struct Claim {
 void require_agreement(Communicator& communicator, const std::string& what,
                        std::span<const Claim> claims);
 
-struct SharedTensor {
-  std::string name;
-  Tensor tensor;
-};
-
 /// Gives all ranks rank 0's values: first compares names, types and shapes, then broadcasts, then
 /// compares checksums. Throws as require_agreement.
 void broadcast_tensors(Communicator& communicator, const std::string& what,
-                       std::span<SharedTensor> tensors);
+                       std::span<NamedTensor> tensors);
 
 }  // namespace collar::comm

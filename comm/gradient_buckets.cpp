@@ -12,10 +12,10 @@
 namespace collar::comm {
 namespace {
 
-BucketPlan plan_for(std::span<const SharedTensor> parameters, const Communicator& communicator,
+BucketPlan plan_for(std::span<const NamedTensor> parameters, const Communicator& communicator,
                     const GradientBucketOptions& options) {
   std::vector<ParameterSize> sizes;
-  for (const SharedTensor& parameter : parameters)
+  for (const NamedTensor& parameter : parameters)
     sizes.push_back({parameter.name, parameter.tensor.numel()});
   return plan_buckets(sizes,
                       {options.first_bucket_bytes, options.bucket_bytes, communicator.size()});
@@ -34,7 +34,7 @@ void zero_gradient(Tensor& parameter) {
 
 }  // namespace
 
-GradientBuckets::GradientBuckets(std::span<const SharedTensor> parameters,
+GradientBuckets::GradientBuckets(std::span<const NamedTensor> parameters,
                                  Communicator& communicator, const GradientBucketOptions& options)
     : communicator_(communicator),
       virtual_ranks_(options.virtual_ranks),

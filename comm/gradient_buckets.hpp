@@ -36,7 +36,7 @@ class GradientBuckets {
   /// order) a place for its gradient and a hook. Called by all ranks, which must have the same
   /// parameters and options: RankLostError names the first difference. The communicator and the
   /// context outlive this object.
-  GradientBuckets(std::span<const SharedTensor> parameters, Communicator& communicator,
+  GradientBuckets(std::span<const NamedTensor> parameters, Communicator& communicator,
                   const GradientBucketOptions& options = {});
   /// Takes the hooks off. Waits for reductions under way.
   ~GradientBuckets();

@@ -308,16 +308,18 @@ void SharedMemoryTransport::give_up(Involves involves) {
     std::this_thread::sleep_for(kNap / 5);
   }
   std::string culprits;
-  const auto accuse_where = [&](auto&& guilty) {
+  const auto accuse_where = [&](auto&& guilty, const char* of) {
     for (int peer = 0; peer < size_; ++peer)
       if (peer != rank_ && guilty(peer))
-        culprits += fmt::format("{}rank {} ({}) is silent; {}", culprits.empty() ? "" : "; ", peer,
-                                fabric_->describe(peer), account_of(peer));
+        culprits += fmt::format("{}rank {} ({}) {}; {}", culprits.empty() ? "" : "; ", peer,
+                                fabric_->describe(peer), of, account_of(peer));
   };
-  accuse_where([&](int peer) {
-    return control(peer).heartbeat.load() == beats[static_cast<std::size_t>(peer)];
-  });
-  if (culprits.empty()) accuse_where(involves);
+  accuse_where(
+      [&](int peer) {
+        return control(peer).heartbeat.load() == beats[static_cast<std::size_t>(peer)];
+      },
+      "is silent");
+  if (culprits.empty()) accuse_where(involves, "does something else");
   fail(fmt::format("rank {} waited {} in {}: {}", rank_, seconds_text(deadline_.allowance()),
                    comm::describe(control(rank_).latest.fingerprint()), culprits));
 }

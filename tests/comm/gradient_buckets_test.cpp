@@ -17,7 +17,7 @@ using Catch::Matchers::Contains;
 using collar::comm::Communicator;
 using collar::comm::GradientBucketOptions;
 using collar::comm::GradientBuckets;
-using collar::comm::SharedTensor;
+using collar::comm::NamedTensor;
 using collar::test::expect;
 using collar::test::OnCpu;
 using collar::test::threads_as_ranks;
@@ -28,8 +28,8 @@ namespace {
 const std::vector<Shape> kShapes{{7, 3}, {130}, {}, {64, 5}, {1000}, {3}};
 constexpr int kMicroBatches = 2;
 
-std::vector<SharedTensor> make_parameters(OnCpu& cpu) {
-  std::vector<SharedTensor> parameters;
+std::vector<NamedTensor> make_parameters(OnCpu& cpu) {
+  std::vector<NamedTensor> parameters;
   for (std::size_t i = 0; i < kShapes.size(); ++i) {
     parameters.push_back({"p" + std::to_string(i), cpu.leaf(cpu.random(kShapes[i], i))});
   }
@@ -42,7 +42,7 @@ Tensor gradient_of(OnCpu& cpu, std::size_t parameter, int rank, int micro) {
                                             10 * static_cast<unsigned>(micro) + parameter);
 }
 
-void backward(OnCpu& cpu, const std::vector<SharedTensor>& parameters, int rank, int micro) {
+void backward(OnCpu& cpu, const std::vector<NamedTensor>& parameters, int rank, int micro) {
   Tensor loss = cpu.tensor({0}, {});
   for (std::size_t i = 0; i < parameters.size(); ++i) {
     loss = add(loss, sum(mul(parameters[i].tensor, gradient_of(cpu, i, rank, micro))));
@@ -50,9 +50,9 @@ void backward(OnCpu& cpu, const std::vector<SharedTensor>& parameters, int rank,
   loss.backward();
 }
 
-std::vector<float> all_gradients(const std::vector<SharedTensor>& parameters) {
+std::vector<float> all_gradients(const std::vector<NamedTensor>& parameters) {
   std::vector<float> all;
-  for (const SharedTensor& parameter : parameters) {
+  for (const NamedTensor& parameter : parameters) {
     const std::vector<float> gradient = parameter.tensor.grad().to_vector<float>();
     all.insert(all.end(), gradient.begin(), gradient.end());
   }
@@ -65,7 +65,7 @@ std::vector<float> gradients_of_step(int n, int v, std::size_t bucket_bytes) {
   std::mutex mutex;
   threads_as_ranks(n, [&](Communicator& communicator) {
     OnCpu cpu(1);
-    const std::vector<SharedTensor> parameters = make_parameters(cpu);
+    const std::vector<NamedTensor> parameters = make_parameters(cpu);
     GradientBucketOptions options;
     options.first_bucket_bytes = bucket_bytes / 4;
     options.bucket_bytes = bucket_bytes;
@@ -109,7 +109,7 @@ std::vector<float> expected_gradients(int logical_ranks) {
   OnCpu cpu(1);
   std::vector<std::vector<float>> of_ranks;
   for (int rank = 0; rank < logical_ranks; ++rank) {
-    const std::vector<SharedTensor> parameters = make_parameters(cpu);
+    const std::vector<NamedTensor> parameters = make_parameters(cpu);
     for (int micro = 0; micro < kMicroBatches; ++micro) backward(cpu, parameters, rank, micro + 10);
     of_ranks.push_back(all_gradients(parameters));
   }
@@ -143,7 +143,7 @@ TEST_CASE(
 TEST_CASE("Buckets are launched in their order while the backward pass runs") {
   threads_as_ranks(2, [](Communicator& communicator) {
     OnCpu cpu(1);
-    const std::vector<SharedTensor> parameters = make_parameters(cpu);
+    const std::vector<NamedTensor> parameters = make_parameters(cpu);
     GradientBucketOptions options;
     options.first_bucket_bytes = 16;
     options.bucket_bytes = 16;
@@ -160,7 +160,7 @@ TEST_CASE("Buckets are launched in their order while the backward pass runs") {
 TEST_CASE("A parameter that was not used in a step counts as zero on that rank") {
   threads_as_ranks(2, [](Communicator& communicator) {
     OnCpu cpu(1);
-    const std::vector<SharedTensor> parameters{{"used", cpu.leaf(cpu.tensor({1, 2}, {2}))},
+    const std::vector<NamedTensor> parameters{{"used", cpu.leaf(cpu.tensor({1, 2}, {2}))},
                                                {"on_rank_0_only", cpu.leaf(cpu.tensor({3}, {1}))}};
     GradientBuckets buckets(parameters, communicator);
     for (int step = 0; step < 2; ++step) {
@@ -182,7 +182,7 @@ TEST_CASE("Ranks with different models are told which parameter differs") {
   const auto messages = test::messages_of_ranks(3, [](Communicator& communicator) {
     OnCpu cpu(1);
     const std::int64_t width = communicator.rank() == 2 ? 5 : 4;
-    std::vector<SharedTensor> tensors{{"conv1.weight", cpu.random({width}, 1)},
+    std::vector<NamedTensor> tensors{{"conv1.weight", cpu.random({width}, 1)},
                                       {"fc.bias", cpu.random({3}, 2)}};
     comm::broadcast_tensors(communicator, "parameters", tensors);
   });
@@ -194,7 +194,7 @@ TEST_CASE("Ranks with different models are told which parameter differs") {
 TEST_CASE("All ranks get rank 0's values") {
   threads_as_ranks(3, [](Communicator& communicator) {
     OnCpu cpu(1);
-    std::vector<SharedTensor> tensors{
+    std::vector<NamedTensor> tensors{
         {"weight", cpu.random({100}, static_cast<std::uint64_t>(communicator.rank()))}};
     comm::broadcast_tensors(communicator, "parameters", tensors);
     expect(tensors[0].tensor.to_vector<float>() == cpu.random({100}, 0).to_vector<float>(),

@@ -3,6 +3,7 @@
 // reductions bit for bit.
 #include <fmt/format.h>
 
+#include <array>
 #include <catch2/catch.hpp>
 #include <numeric>
 
@@ -20,6 +21,7 @@ using test::expect;
 
 namespace {
 
+constexpr std::size_t kMaxRanks = 5;
 constexpr ReduceOp kOps[] = {ReduceOp::sum, ReduceOp::product, ReduceOp::min, ReduceOp::max};
 
 comm::HostOptions with_algorithm(const std::string& name) {
@@ -71,9 +73,11 @@ void fill(std::span<T> values, int rank, ReduceOp op) {
 template <typename T>
 T expected(const Communicator& group, const std::string& algorithm, ReduceOp op, double scale,
            std::size_t i, std::size_t part) {
-  std::vector<T> values;
+  std::array<T, kMaxRanks> samples;
+  const std::span<const T> values(samples.data(), static_cast<std::size_t>(group.size()));
   for (int rank = 0; rank < group.size(); ++rank)
-    values.push_back(test::sample<T>(rank, i, op == ReduceOp::min || op == ReduceOp::max));
+    samples[static_cast<std::size_t>(rank)] =
+        test::sample<T>(rank, i, op == ReduceOp::min || op == ReduceOp::max);
   const auto result =
       algorithm == "ring" ? test::serial_ring(op, values, part) : test::serial_tree(op, values);
   if (scale == 1) return static_cast<T>(result);
