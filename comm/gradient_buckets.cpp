@@ -3,163 +3,162 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <bit>
+#include <utility>
 
-#include "comm/collectives/reduce.hpp"
-#include "comm/verify.hpp"
 #include "kernels/core/error.hpp"
+#include "kernels/pointwise.hpp"
 
 namespace collar::comm {
 namespace {
 
-BucketPlan make_plan(std::span<const NamedTensor> parameters, const BucketOptions& options,
-                     int ranks) {
+BucketPlan plan_for(std::span<const NamedTensor> parameters, const Communicator& communicator,
+                    const GradientBucketOptions& options) {
   std::vector<ParameterSize> sizes;
-  for (const auto& [name, tensor] : parameters) {
-    if (tensor.dtype() != DType::f32)
-      throw UsageError(fmt::format("gradient buckets: {} is {}: gradients are f32", name,
-                                   collar::name_of(tensor.dtype())));
-    sizes.push_back({name, tensor.numel()});
-  }
-  return plan_buckets(sizes, {options.first_bucket_bytes, options.bucket_bytes, ranks});
+  for (const NamedTensor& parameter : parameters)
+    sizes.push_back({parameter.name, parameter.tensor.numel()});
+  return plan_buckets(sizes,
+                      {options.first_bucket_bytes, options.bucket_bytes, communicator.size()});
+}
+
+void add_in_place(Tensor sum, const Tensor& term) {
+  std::visit([&](auto& device) { kernels::add_in_place(device, sum.view(), term.view()); },
+             *sum.context());
+}
+
+void zero_gradient(Tensor& parameter) {
+  Tensor gradient = parameter.grad_storage();
+  std::visit([&](auto& device) { kernels::fill(device, gradient.view(), 0); }, *gradient.context());
+  parameter.set_grad_valid(true);
 }
 
 }  // namespace
 
 GradientBuckets::GradientBuckets(std::span<const NamedTensor> parameters,
-                                 Communicator& communicator, const BucketOptions& options)
+                                 Communicator& communicator, const GradientBucketOptions& options)
     : communicator_(communicator),
-      parameters_(parameters.begin(), parameters.end()),
       virtual_ranks_(options.virtual_ranks),
-      plan_(make_plan(parameters, options, communicator.size())) {
-  if (virtual_ranks_ < 1)
-    throw UsageError(fmt::format("gradient buckets: {} virtual ranks", virtual_ranks_));
-  std::vector<Claim> claims = claims_of(parameters_, false);
-  claims.push_back({"the plan of gradient buckets", fingerprint(plan_)});
-  claims.push_back({"the number of virtual ranks", std::to_string(virtual_ranks_)});
-  verify_equal(communicator_, "trainable parameters", claims);
-
-  memory_ = communicator_.allocate(static_cast<std::size_t>(plan_.elements) * sizeof(float));
-  gradients_ = reinterpret_cast<float*>(memory_.get());
-  DeviceContext* const context =
-      parameters_.empty() ? nullptr : parameters_.front().tensor.context();
-  arena_ = Tensor::adopt(gradients_, {plan_.elements}, DType::f32, memory_, context);
-  works_.resize(plan_.buckets.size());
-  for (std::size_t i = 0; i < parameters_.size(); ++i) {
-    Tensor& tensor = parameters_[i].tensor;
-    tensor.set_grad_storage(Tensor::adopt(gradients_ + plan_.offsets[i], tensor.shape(), DType::f32,
-                                          memory_, tensor.context()));
-    tensor.set_grad_hook([this, i](const Tensor&) { gradient_is_ready(i); });
-    bucket_of_.push_back(plan_.bucket_of(i));
+      plan_(plan_for(parameters, communicator, options)) {
+  if (parameters.empty()) throw UsageError("gradient buckets: no parameter requires a gradient");
+  if (virtual_ranks_ < 1) {
+    throw UsageError(
+        fmt::format("gradient buckets: {} virtual ranks, expected at least 1", virtual_ranks_));
   }
+  const std::vector<Claim> claims{
+      {"the plan", fingerprint(plan_)},
+      {"the number of virtual ranks", fmt::format("{}", virtual_ranks_)}};
+  require_agreement(communicator, "gradient buckets", claims);
+
+  DeviceContext* context = parameters.front().tensor.context();
+  const auto bytes = static_cast<std::size_t>(plan_.elements) * sizeof(float);
+  const std::shared_ptr<std::byte> memory = communicator.allocate(bytes);
+  arena_ = Tensor::adopt(memory.get(), {plan_.elements}, DType::f32, memory, context);
+  const int levels = std::bit_width(static_cast<unsigned>(virtual_ranks_ - 1));
+  for (int level = 0; level < levels; ++level) {
+    partial_sums_.push_back(Tensor::zeros({plan_.elements}, DType::f32, context));
+  }
+  for (std::size_t i = 0; i < parameters.size(); ++i) {
+    Tensor parameter = parameters[i].tensor;
+    const std::int64_t begin = plan_.offsets[i];
+    parameter.set_grad_storage(
+        arena_.slice(begin, begin + parameter.numel()).viewed_as(parameter.shape()));
+    parameter.set_grad_hook([this, i](const Tensor&) { parameter_ready(i); });
+    parameters_.push_back(parameter);
+  }
+  missing_.resize(plan_.buckets.size());
 }
 
 GradientBuckets::~GradientBuckets() {
-  for (NamedTensor& parameter : parameters_) parameter.tensor.set_grad_hook({});
-  for (const Work& work : works_) {
+  for (Tensor& parameter : parameters_) parameter.set_grad_hook(nullptr);
+  for (const Work& reduction : reductions_) {
     try {
-      work.wait();
-    } catch (const std::exception&) {  // whoever uses the communicator next will hear of it
+      reduction.wait();
+    } catch (const std::exception&) {  // the caller has seen it, or does not care any more
     }
   }
 }
 
-bool GradientBuckets::backward(const Tensor& loss, bool last_micro_batch) {
-  finish();
-  if (!step_begun_) check_cleared();
-  step_begun_ = true;
-  reducing_ = last_micro_batch && virtual_rank_ == virtual_ranks_ - 1;
-  if (reducing_) {
-    next_bucket_ = 0;
-    pending_.clear();
-    for (const Bucket& bucket : plan_.buckets) pending_.push_back(bucket.parameters.size());
-  }
-  try {
-    loss.backward();
-  } catch (...) {
-    reducing_ = false;
-    throw;
-  }
-  if (!last_micro_batch) return false;
-  if (!reducing_) {
-    push_virtual_rank();
-    ++virtual_rank_;
-    return false;
-  }
-  while (next_bucket_ < plan_.buckets.size()) launch(next_bucket_);
-  reducing_ = false;
-  step_begun_ = false;
-  virtual_rank_ = 0;
-  return true;
+void GradientBuckets::begin(Pass pass) {
+  pass_ = pass;
+  if (pass != Pass::end_of_step) return;
+  reductions_.clear();
+  launched_early_ = 0;
+  for (std::size_t b = 0; b < plan_.buckets.size(); ++b)
+    missing_[b] = plan_.buckets[b].parameters.size();
 }
 
-void GradientBuckets::check_cleared() const {
-  if (virtual_ranks_ == 1) return;  // what is left over is added to, as everywhere
-  for (const auto& [name, tensor] : parameters_)
-    if (tensor.grad().defined())
-      throw UsageError(
-          fmt::format("the gradient of {} was not cleared after the last step: with {} "
-                      "virtual ranks it would be lost",
-                      name, virtual_ranks_));
-}
-
-void GradientBuckets::gradient_is_ready(std::size_t parameter) {
-  if (!reducing_) return;
-  --pending_[bucket_of_[parameter]];
+void GradientBuckets::parameter_ready(std::size_t parameter) {
+  if (pass_ != Pass::end_of_step) return;
+  if (!parameters_[parameter].grad().defined()) zero_gradient(parameters_[parameter]);
+  --missing_[plan_.bucket_of(parameter)];
   launch_ready_buckets();
+  launched_early_ = reductions_.size();
 }
 
+// Only the next bucket in order may be launched, so that all ranks reduce in one order.
 void GradientBuckets::launch_ready_buckets() {
-  while (next_bucket_ < plan_.buckets.size() && pending_[next_bucket_] == 0) launch(next_bucket_);
-}
-
-void GradientBuckets::launch(std::size_t bucket) {
-  const auto& [begin, end, members] = plan_.buckets[bucket];
-  fill_untouched_with_zeros(bucket);
-  add_digits(static_cast<unsigned>(virtual_rank_), begin, end);
-  const std::span<float> values(gradients_ + begin, static_cast<std::size_t>(end - begin));
-  works_[bucket] = communicator_.all_reduce_async(values, {ReduceOp::sum, 1.0 / logical_ranks()});
-  next_bucket_ = bucket + 1;
-}
-
-void GradientBuckets::fill_untouched_with_zeros(std::size_t bucket) {
-  for (const std::size_t i : plan_.buckets[bucket].parameters) {
-    Tensor& tensor = parameters_[i].tensor;
-    if (tensor.grad().defined()) continue;
-    std::fill_n(gradients_ + plan_.offsets[i], tensor.numel(), 0.0f);
-    tensor.set_grad_valid(true);
+  while (reductions_.size() < plan_.buckets.size() && missing_[reductions_.size()] == 0) {
+    const Bucket& bucket = plan_.buckets[reductions_.size()];
+    add_partial_sums(bucket);
+    reductions_.push_back(communicator_.all_reduce_async(part(arena_, bucket).view(),
+                                                         {ReduceOp::sum, 1.0 / logical_ranks()}));
   }
 }
 
-void GradientBuckets::add_digits(unsigned levels, std::int64_t begin, std::int64_t end) {
-  for (std::size_t level = 0; levels >> level != 0; ++level)
-    if ((levels >> level & 1u) != 0)
-      combine({}, gradients_ + begin, digits_[level].data() + begin,
-              static_cast<std::size_t>(end - begin));
+void GradientBuckets::end() {
+  if (pass_ == Pass::accumulate) return;
+  zero_missing();
+  if (pass_ == Pass::end_of_rank) {
+    fold_into_counter();
+    for (Tensor& parameter : parameters_) parameter.set_grad_valid(false);
+    ++completed_;
+    return;
+  }
+  for (std::size_t& count : missing_) count = 0;
+  launch_ready_buckets();
+  pass_ = Pass::accumulate;
 }
 
-void GradientBuckets::push_virtual_rank() {
-  for (std::size_t bucket = 0; bucket < plan_.buckets.size(); ++bucket)
-    fill_untouched_with_zeros(bucket);
-  // Adding one to the counter: the digits that are full carry into the first that is empty.
-  const auto count = static_cast<unsigned>(virtual_rank_);
-  const auto level = static_cast<std::size_t>(std::countr_one(count));
-  add_digits((1u << level) - 1, 0, plan_.elements);
-  if (digits_.size() <= level) digits_.resize(level + 1);
-  digits_[level].assign(gradients_, gradients_ + plan_.elements);
-  for (NamedTensor& parameter : parameters_) parameter.tensor.set_grad_valid(false);
+// A gradient that nobody wrote is zero, not what an earlier step left there. Buckets already
+// launched lack none.
+void GradientBuckets::zero_missing() {
+  for (Tensor& parameter : parameters_) {
+    if (!parameter.grad().defined()) zero_gradient(parameter);
+  }
 }
 
-void GradientBuckets::wait_bucket(std::size_t i) {
-  works_[i].wait();
+// Adds one to the binary counter: sums of 1, 2, 4 … ranks are merged as soon as there are two of a
+// size.
+void GradientBuckets::fold_into_counter() {
+  std::size_t level = 0;
+  if ((completed_ & 1) == 0) {
+    partial_sums_[0].copy_from(arena_);
+    return;
+  }
+  add_in_place(partial_sums_[0], arena_);
+  for (level = 1; (completed_ >> level) & 1; ++level)
+    add_in_place(partial_sums_[level], partial_sums_[level - 1]);
+  std::swap(partial_sums_[level], partial_sums_[level - 1]);
+}
+
+void GradientBuckets::add_partial_sums(const Bucket& bucket) {
+  for (std::size_t level = 0; level < partial_sums_.size(); ++level) {
+    if ((completed_ >> level) & 1)
+      add_in_place(part(arena_, bucket), part(partial_sums_[level], bucket));
+  }
+}
+
+void GradientBuckets::wait(std::size_t bucket) {
+  reductions_.at(bucket).wait();
 }
 
 void GradientBuckets::finish() {
-  for (Work& work : works_) {
-    work.wait();
-    work = Work();
-  }
+  for (std::size_t bucket = 0; bucket < reductions_.size(); ++bucket) wait(bucket);
+}
+
+void GradientBuckets::reset() {
+  for (Tensor& parameter : parameters_) parameter.set_grad_valid(false);
+  completed_ = 0;
 }
 
 }  // namespace collar::comm

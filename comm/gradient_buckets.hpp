@@ -1,92 +1,98 @@
 // SPDX-License-Identifier: Apache-2.0
-// GradientBuckets: the gradients of a model in one flat arena, summed over all logical ranks bucket
-// by bucket while the backward pass runs. Afterwards they hold the mean: the sum times 1/L, in the
-// tree order over L = size × virtual_ranks logical ranks.
+// Gradient buckets: how the gradients of a step become the mean over all logical ranks while the
+// backward pass still runs. Gradients are born in one flat arena (bucket_plan.hpp); when the last
+// one of a bucket is in, the bucket is reduced asynchronously, strictly in the plan's order. This
+// is the one place where comm/ knows the engine's gradient hooks.
 //
-// A step is, for each virtual rank in turn, one or more backward passes (micro-batches, which add
-// up). Only the last pass of the last virtual rank communicates. The sums of the virtual ranks
-// before it are kept as a binary counter keeps its digits, which is what makes n processes of V
-// virtual ranks equal to one process of nV, bit for bit, if V is a power of two or n is 1.
+// A job of n processes that play V ranks each has L = n V logical ranks; process p plays pV … pV +
+// V - 1, one after the other. Their gradients are added in one tree over the logical ranks (split
+// at the largest power of two below L, recursively): within a process as a binary counter of
+// partial sums, between processes by the direct algorithm, which adds in the same tree. So for V a
+// power of two, or n = 1, the result does not depend on how L is split, to the last bit.
 #pragma once
 
-#include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <span>
+#include <string>
 #include <vector>
 
+#include "comm/agreement.hpp"
 #include "comm/bucket_plan.hpp"
 #include "comm/communicator.hpp"
-#include "engine/named_tensor.hpp"
+#include "engine/tensor.hpp"
 
 namespace collar::comm {
 
-struct BucketOptions {
+struct GradientBucketOptions {
   std::size_t first_bucket_bytes = std::size_t{1} << 20;
   std::size_t bucket_bytes = std::size_t{25} << 20;
-  int virtual_ranks = 1;  ///< logical ranks that each process plays
+  int virtual_ranks = 1;  ///< V
 };
 
 class GradientBuckets {
  public:
-  /// Takes over the gradients of these parameters (f32 leaves on a context, in registration order):
-  /// their storage moves into the arena and their hooks are set. Called by all ranks, which must
-  /// have the same parameters. Throws RankLostError naming the first parameter that differs,
-  /// UsageError for a parameter of another type. The communicator outlives this object.
+  /// Gives every parameter (f32, plain, bound to one context, requiring a gradient; in registration
+  /// order) a place for its gradient and a hook. Called by all ranks, which must have the same
+  /// parameters and options: RankLostError names the first difference. The communicator and the
+  /// context outlive this object.
   GradientBuckets(std::span<const NamedTensor> parameters, Communicator& communicator,
-                  const BucketOptions& options = {});
-  /// Waits for what is under way and removes the hooks. The arena lives on in the gradients.
+                  const GradientBucketOptions& options = {});
+  /// Takes the hooks off. Waits for reductions under way.
   ~GradientBuckets();
   GradientBuckets(const GradientBuckets&) = delete;
   GradientBuckets& operator=(const GradientBuckets&) = delete;
 
-  /// Runs loss.backward() as the next micro-batch. With `last_micro_batch`, the virtual rank whose
-  /// turn it is has done its share. True if that was the last of the step: the reductions of all
-  /// buckets are then under way, in order, and wait_bucket() or finish() end the step. Gradients
-  /// must have been cleared since the step before. Parameters that no loss of the step has touched
-  /// contribute zeros.
-  bool backward(const Tensor& loss, bool last_micro_batch = true);
-
-  /// Returns when the gradients of bucket i hold the mean.
-  void wait_bucket(std::size_t i);
-  /// Returns when all gradients hold the mean.
-  void finish();
-
   const BucketPlan& plan() const { return plan_; }
-  /// All gradients, f32, flat: bucket i is elements [begin, end) of plan().buckets[i].
-  const Tensor& arena() const { return arena_; }
-  /// L: by how many the mean is divided.
   int logical_ranks() const { return communicator_.size() * virtual_ranks_; }
-  /// The virtual rank whose micro-batches come next.
-  int virtual_rank() const { return virtual_rank_; }
+  /// All gradients: f32 [plan().elements].
+  const Tensor& arena() const { return arena_; }
+
+  /// What the coming backward pass is to its step.
+  enum class Pass {
+    accumulate,   ///< gradients only add up (DDP's no_sync)
+    end_of_rank,  ///< the last micro-batch of a virtual rank that is not the last one
+    end_of_step   ///< the last micro-batch of the last virtual rank: buckets are reduced as they
+                  ///< fill
+  };
+  void begin(Pass pass);
+  /// To be called after the backward pass. Parameters that got no gradient count as zeros.
+  void end();
+
+  /// Returns when a bucket's gradients are the mean: the sum times 1 / L. Throws what the reduction
+  /// threw.
+  void wait(std::size_t bucket);
+  /// Waits for all buckets.
+  void finish();
+  /// Declares all gradients invalid and the step over: the next backward pass writes afresh.
+  void reset();
+
+  /// Reductions launched before the backward pass of the last step had ended: what overlapped with
+  /// it.
+  std::size_t launched_early() const { return launched_early_; }
 
  private:
-  /// Sums of an aligned group of virtual ranks, 2^level of them: one digit of the counter.
-  using Digit = std::vector<float>;
-
-  void check_cleared() const;
-  void gradient_is_ready(std::size_t parameter);
+  void parameter_ready(std::size_t parameter);
   void launch_ready_buckets();
-  void launch(std::size_t bucket);
-  void fill_untouched_with_zeros(std::size_t bucket);
-  void push_virtual_rank();
-  /// gradients = digit + gradients over [begin, end) for these levels, lowest first.
-  void add_digits(unsigned levels, std::int64_t begin, std::int64_t end);
+  void fold_into_counter();
+  void add_partial_sums(const Bucket& bucket);
+  void zero_missing();
+  Tensor part(const Tensor& arena, const Bucket& bucket) const {
+    return arena.slice(bucket.begin, bucket.end);
+  }
 
+  std::vector<Tensor> parameters_;
   Communicator& communicator_;
-  std::vector<NamedTensor> parameters_;
   int virtual_ranks_;
   BucketPlan plan_;
-  std::shared_ptr<std::byte> memory_;
-  float* gradients_;
   Tensor arena_;
-  std::vector<Digit> digits_;           // by level
-  std::vector<std::size_t> bucket_of_;  // by parameter
-  int virtual_rank_ = 0;
-  bool step_begun_ = false;
-  bool reducing_ = false;             // this backward pass is the last of the step
-  std::vector<std::size_t> pending_;  // by bucket: parameters that are not ready
-  std::size_t next_bucket_ = 0;       // to be launched
-  std::vector<Work> works_;           // by bucket
+  std::vector<Tensor>
+      partial_sums_;             // of 2^i virtual ranks, valid where bit i of completed_ is set
+  std::uint64_t completed_ = 0;  // virtual ranks of this step that are done
+  Pass pass_ = Pass::accumulate;
+  std::vector<std::size_t> missing_;  // by bucket: parameters whose gradient is not in yet
+  std::vector<Work> reductions_;      // by bucket, launched so far
+  std::size_t launched_early_ = 0;
 };
 
 }  // namespace collar::comm
