@@ -271,6 +271,9 @@ class StoreServer::Loop {
       case Command::add:
         add(connection, key, value);
         break;
+      case Command::goodbye:
+        connection.said_goodbye = true;
+        break;
       default:
         reply(connection, Status::refused, "unknown command");
         break;

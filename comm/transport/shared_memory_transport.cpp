@@ -20,7 +20,7 @@ namespace {
 
 // The stages of a wait: a few microseconds of spinning, some hundred of yielding, then naps.
 constexpr int kSpins = 100;
-constexpr int kYields = 200;
+constexpr std::chrono::microseconds kYielding(300);
 constexpr std::chrono::milliseconds kNap(50);
 /// How long a rank that has waited in vain watches the heartbeats of the others to find the silent
 /// one.
@@ -255,7 +255,8 @@ void SharedMemoryTransport::wait(Ready ready, Involves involves) {
       if (ready()) return;
       pause_cpu();
     }
-  for (int i = 0; i < kYields; ++i) {
+  // By the clock: on a busy machine a single yield can take milliseconds.
+  for (const Deadline yielding = Deadline::after(kYielding); !yielding.passed();) {
     if (ready()) return;
     ::sched_yield();
   }

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <poll.h>
 #include <signal.h>
 #include <spawn.h>
@@ -12,9 +13,11 @@
 
 #include <chrono>
 #include <filesystem>
+#include <fstream>
 #include <map>
 #include <stdexcept>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "comm/rendezvous/deadline.hpp"
@@ -63,6 +66,17 @@ class ChildProcess {
 
   pid_t pid() const { return pid_; }
   void signal(int number) const { ::kill(pid_, number); }
+  /// Waits until a signal has stopped it; false if it does not come to that.
+  bool wait_until_stopped(comm::Deadline deadline) const {
+    while (!deadline.passed()) {
+      std::ifstream status(fmt::format("/proc/{}/stat", pid_));
+      std::string pid, name, state;
+      status >> pid >> name >> state;
+      if (state == "T") return true;
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    return false;
+  }
 
   /// Reads up to the end of the output and reaps the process; false if it has not ended by then.
   bool finish(comm::Deadline deadline) {

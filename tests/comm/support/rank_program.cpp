@@ -109,7 +109,8 @@ void loop_with_fault(Communicator& group, const Fault& fault, bool in_arena) {
   const auto shared = in_arena ? group.allocate(count * sizeof(float)) : nullptr;
   const std::span<float> values(in_arena ? reinterpret_cast<float*>(shared.get()) : own.data(),
                                 count);
-  for (int step = 0; step < 1000; ++step) {
+  const int steps = fault.kind == "stop" ? 40 : 1000;
+  for (int step = 0; step < steps; ++step) {
     if (fault.rank == group.rank() && fault.step == step) act(fault, group, values);
     group.all_reduce(values);
     const comm::Work work = group.all_reduce_async(values.first(1000));
