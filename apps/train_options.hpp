@@ -129,6 +129,9 @@ std::string default_output(const TrainOptions& options, std::time_t now);
 /// config.toml: every option but those of Effect::control. Reading it gives the same options.
 std::string to_toml(const TrainOptions& options);
 
+/// The inverse. `name` says in errors where the text came from. Throws UsageError.
+TrainOptions options_from_toml(const std::string& toml, const std::string& name);
+
 /// One option in two runs.
 struct OptionDifference {
   std::string key;

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// From the bytes of a decoded image to the floats of a network's input. Called by the workers of a
-// loader: on the calling thread, without a context.
+// Arithmetic on decoded images: resampling, and the way to the floats of a network's input. Called
+// by the workers of a loader: on the calling thread, without a context.
 #pragma once
 
 #include <array>
 #include <cstdint>
+
+#include "kernels/runtime/isa.hpp"
 
 namespace collar::kernels {
 
@@ -34,5 +36,14 @@ class PixelTable {
 /// from its right end.
 void image_to_planes(const std::uint8_t* pixels, std::int64_t height, std::int64_t width, bool flip,
                      const PixelTable& table, float* planes);
+
+/// Bits behind the point of a weight of weighted_rows().
+inline constexpr int kWeightBits = 22;
+
+/// One output row of a resampling pass, as Pillow computes it: for i < n,
+/// out[i] = clamp((sum over t < taps of weights[t] * rows[t * stride + i] + 2^21) >> 22) to 0 …
+/// 255. The sum has to fit into 32 bits. Every instruction set gives the same bytes.
+void weighted_rows(Isa isa, const std::uint8_t* rows, std::int64_t stride,
+                   const std::int32_t* weights, int taps, std::int64_t n, std::uint8_t* out);
 
 }  // namespace collar::kernels

@@ -5,8 +5,8 @@
 
 #include <jpeglib.h>
 
-#include <algorithm>
 #include <csetjmp>
+#include <string>
 #include <vector>
 
 #include "data/decode/formats.hpp"
@@ -27,11 +27,14 @@ void raise(j_common_ptr decoder) {
   std::longjmp(errors->jump, 1);
 }
 
-void raise_truncated(j_decompress_ptr decoder) {
+void fail(j_common_ptr decoder, const char* message) {
   auto* errors = reinterpret_cast<ErrorManager*>(decoder->err);
-  constexpr std::string_view kMessage = "the file is truncated";
-  *std::copy(kMessage.begin(), kMessage.end(), errors->message) = '\0';
+  std::snprintf(errors->message, sizeof errors->message, "%s", message);
   std::longjmp(errors->jump, 1);
+}
+
+void raise_truncated(j_decompress_ptr decoder) {
+  fail(reinterpret_cast<j_common_ptr>(decoder), "the file is truncated");
 }
 
 // The source is the whole file: to be asked for more means that the file ended too early.
@@ -47,6 +50,14 @@ void skip_source(j_decompress_ptr decoder, long count) {
   decoder->src->bytes_in_buffer -= static_cast<std::size_t>(count);
 }
 void end_source(j_decompress_ptr) {}
+
+/// A progressive file may repeat its scans for hours; real ones have about ten.
+void limit_scans(j_common_ptr decoder) {
+  constexpr int kMostScans = 1000;
+  if (reinterpret_cast<j_decompress_ptr>(decoder)->input_scan_number > kMostScans) {
+    fail(decoder, "more than 1000 scans");
+  }
+}
 
 void ignore_message(j_common_ptr) {}
 void ignore_warning(j_common_ptr decoder, int level) {
@@ -79,6 +90,7 @@ class JpegDecoder {
     source_.skip_input_data = skip_source;
     source_.resync_to_restart = jpeg_resync_to_restart;
     source_.term_source = end_source;
+    progress_.progress_monitor = limit_scans;
   }
   ~JpegDecoder() { jpeg_destroy_decompress(&decoder_); }
   JpegDecoder(const JpegDecoder&) = delete;
@@ -108,6 +120,7 @@ class JpegDecoder {
     if (setjmp(errors_.jump) != 0) return false;
     jpeg_create_decompress(&decoder_);
     decoder_.src = &source_;
+    decoder_.progress = &progress_;
     jpeg_read_header(&decoder_, TRUE);
     return true;
   }
@@ -131,6 +144,7 @@ class JpegDecoder {
   jpeg_decompress_struct decoder_{};
   ErrorManager errors_{};
   jpeg_source_mgr source_{};
+  jpeg_progress_mgr progress_{};
 };
 
 }  // namespace

@@ -17,16 +17,25 @@
 
 namespace {
 
-// A small file can hold an endless stream of zeros. No image within the limits needs more than
-// this: 16 bits of four channels for each pixel.
-constexpr std::size_t kLargestAllocation = std::size_t{1} << 30;
+// A small file can hold an endless stream of zeros. stb_image knows no limit, but asks here for
+// memory.
+thread_local std::size_t largest_allocation = 0;
 
 void* bounded_malloc(std::size_t size) {
-  return size > kLargestAllocation ? nullptr : std::malloc(size);
+  return size > largest_allocation ? nullptr : std::malloc(size);
 }
 void* bounded_realloc(void* block, std::size_t size) {
-  return size > kLargestAllocation ? nullptr : std::realloc(block, size);
+  return size > largest_allocation ? nullptr : std::realloc(block, size);
 }
+
+/// Sets the limit of this thread for a scope.
+class AllocationLimit {
+ public:
+  explicit AllocationLimit(std::size_t bytes) { largest_allocation = bytes; }
+  ~AllocationLimit() { largest_allocation = 0; }
+  AllocationLimit(const AllocationLimit&) = delete;
+  AllocationLimit& operator=(const AllocationLimit&) = delete;
+};
 
 }  // namespace
 
@@ -36,6 +45,7 @@ void* bounded_realloc(void* block, std::size_t size) {
 #define STBI_NO_STDIO
 #define STBI_NO_HDR
 #define STBI_NO_LINEAR
+#define STBI_FAILURE_USERMSG
 #define STBI_MAX_DIMENSIONS (1 << 24)
 #define STBI_MALLOC bounded_malloc
 #define STBI_REALLOC bounded_realloc
@@ -160,6 +170,10 @@ Image decode_with_stb(Bytes file, ImageSize size, bool gray16) {
   Image image(size);
   const int length = static_cast<int>(file.size());
   int width = 0, height = 0, channels = 0;
+  // The file's pixels as they are packed, twice for the doubling of buffers, and as they come out.
+  constexpr std::size_t kSpare = std::size_t{1} << 20;
+  const AllocationLimit limit(kSpare + 2 * file.size() +
+                              16 * static_cast<std::size_t>(size.pixels()));
   if (gray16) {
     const auto pixels =
         decoded(stbi_load_16_from_memory(file.data(), length, &width, &height, &channels, 1));

@@ -29,7 +29,7 @@ Image Pipeline::transform(Image image, RandomSource& random) const {
 }
 
 void Pipeline::run(Image image, RandomSource& random, float* chw) const {
-  to_float_.apply(transform(std::move(image), random).view(), chw);
+  to_float_.apply(transform(std::move(image), random), chw);
 }
 
 }  // namespace collar::data

@@ -18,7 +18,7 @@ namespace {
 constexpr int kLargestSize = 8192;
 
 constexpr std::array<std::string_view, 3> kPresets{"article", "timm", "none"};
-constexpr std::array<std::string_view, 2> kScales{"to_dtype", "to_tensor"};
+constexpr std::array<std::string_view, 2> kScalings{"multiply", "divide"};
 constexpr std::array<std::string_view, 2> kPassOrders{"pillow13", "pillow12"};
 
 template <typename Enum>
@@ -52,7 +52,7 @@ Preprocessing Preprocessing::of(TransformPreset preset, int size) {
     result.interpolation = Interpolation::bicubic;
     result.crop_pct = 0.875;
     result.hflip = 0.5;
-    result.scale = ByteScale::to_tensor;
+    result.scaling = ByteScaling::divide;
     result.mean = kImageNetMean;
     result.std = kImageNetStd;
   }
@@ -90,7 +90,7 @@ Pipeline Preprocessing::train() const {
       break;
   }
   if (hflip > 0) steps.emplace_back(RandomHorizontalFlip(hflip));
-  steps.emplace_back(ToFloat({scale, mean, std}));
+  steps.emplace_back(ToFloat({scaling, mean, std}));
   return Pipeline(steps);
 }
 
@@ -110,7 +110,7 @@ Pipeline Preprocessing::eval() const {
       steps.emplace_back(RequireSize(size));
       break;
   }
-  steps.emplace_back(ToFloat({scale, mean, std}));
+  steps.emplace_back(ToFloat({scaling, mean, std}));
   return Pipeline(steps);
 }
 
@@ -129,7 +129,7 @@ nlohmann::json to_json(const Preprocessing& preprocessing) {
           {"pass_order", name_in(kPassOrders, preprocessing.pass_order)},
           {"crop_pct", preprocessing.crop_pct},
           {"hflip", preprocessing.hflip},
-          {"scale", name_in(kScales, preprocessing.scale)},
+          {"scaling", name_in(kScalings, preprocessing.scaling)},
           {"mean", preprocessing.mean},
           {"std", preprocessing.std}};
 }
@@ -144,7 +144,8 @@ Preprocessing preprocessing_from_json(const nlohmann::json& json) {
         value_in<PassOrder>(kPassOrders, json.at("pass_order").get<std::string>(), "pass order");
     result.crop_pct = json.at("crop_pct").get<double>();
     result.hflip = json.at("hflip").get<double>();
-    result.scale = value_in<ByteScale>(kScales, json.at("scale").get<std::string>(), "scale");
+    result.scaling =
+        value_in<ByteScaling>(kScalings, json.at("scaling").get<std::string>(), "scaling");
     result.mean = json.at("mean").get<std::array<double, 3>>();
     result.std = json.at("std").get<std::array<double, 3>>();
     result.validate();

@@ -26,7 +26,7 @@ struct Preprocessing {
   PassOrder pass_order = PassOrder::pillow13;
   double crop_pct = 1;  ///< timm only: what the centre crop keeps of the short edge
   double hflip = 0;     ///< probability of a horizontal flip in training
-  ByteScale scale = ByteScale::to_dtype;
+  ByteScaling scaling = ByteScaling::multiply;
   std::array<double, 3> mean{0, 0, 0};
   std::array<double, 3> std{1, 1, 1};
 

@@ -9,8 +9,8 @@
 #include <cstring>
 #include <numbers>
 
-#include "data/transform/weighted_rows.hpp"
 #include "kernels/core/error.hpp"
+#include "kernels/image.hpp"
 
 namespace collar::data {
 namespace {
@@ -64,7 +64,7 @@ double radius(Interpolation filter) {
 }
 
 std::int32_t to_fixed_point(double weight) {
-  const double scaled = weight * (1 << AxisWeights::kPrecision);
+  const double scaled = weight * (1 << kernels::kWeightBits);
   return static_cast<std::int32_t>(weight < 0 ? scaled - 0.5 : scaled + 0.5);
 }
 
@@ -131,18 +131,18 @@ AxisWeights make_weights(int input, int output, Interpolation filter) {
 }
 
 Image resample_rows(const ImageView& source, const AxisWeights& weights) {
-  const WeightedRows weighted_rows = best_weighted_rows();
+  const Isa isa = detect_isa();
   Image result({source.size.width, static_cast<int>(weights.first.size())});
   for (int y = 0; y < result.height(); ++y) {
     const auto i = static_cast<std::size_t>(y);
-    weighted_rows(source.row(weights.first[i]), source.stride, weights.row(y), weights.count[i],
-                  result.row(y), result.stride());
+    kernels::weighted_rows(isa, source.row(weights.first[i]), source.stride, weights.row(y),
+                           weights.count[i], result.stride(), result.row(y));
   }
   return result;
 }
 
 Image resample_columns(const ImageView& source, const AxisWeights& weights) {
-  const WeightedRows weighted_rows = best_weighted_rows();
+  const Isa isa = detect_isa();
   Image result({static_cast<int>(weights.first.size()), source.size.height});
   std::vector<std::uint8_t> columns(static_cast<std::size_t>(source.size.width * kTilePitch));
   std::vector<std::uint8_t> outputs(static_cast<std::size_t>(result.width() * kTilePitch));
@@ -154,8 +154,9 @@ Image resample_columns(const ImageView& source, const AxisWeights& weights) {
     }
     for (int x = 0; x < result.width(); ++x) {
       const auto i = static_cast<std::size_t>(x);
-      weighted_rows(columns.data() + weights.first[i] * kTilePitch, kTilePitch, weights.row(x),
-                    weights.count[i], outputs.data() + x * kTilePitch, rows * Image::kChannels);
+      kernels::weighted_rows(isa, columns.data() + weights.first[i] * kTilePitch, kTilePitch,
+                             weights.row(x), weights.count[i], rows * Image::kChannels,
+                             outputs.data() + x * kTilePitch);
     }
     for (int y = 0; y < rows; ++y) {
       copy_pixels(outputs.data() + y * Image::kChannels, kTilePitch, result.row(top + y),

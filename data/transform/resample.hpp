@@ -21,8 +21,6 @@ Interpolation interpolation_from_name(std::string_view name);
 /// How the outputs along one axis are made of its inputs: output i is the sum of inputs
 /// first[i] … first[i] + count[i] - 1, with weights of row i.
 struct AxisWeights {
-  static constexpr int kPrecision = 22;
-
   int stride = 0;  ///< weights a row has room for
   std::vector<int> first;
   std::vector<int> count;

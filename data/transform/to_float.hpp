@@ -1,24 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-// From bytes to floats, with or without normalisation, exactly as torchvision computes it: each
-// channel has a table of what becomes of its 256 byte values.
+// From bytes to floats, with or without normalisation, exactly as torchvision computes it.
 #pragma once
 
 #include <array>
 #include <memory>
 
 #include "data/decode/image.hpp"
+#include "kernels/image.hpp"
 
 namespace collar::data {
 
-/// The two ways of torchvision to map 0 … 255 to 0 … 1. They differ in the last bit of 126 values.
-enum class ByteScale : std::uint8_t {
-  to_dtype,  ///< v2.ToDtype(float32, scale=True): x * (1 / 255)
-  to_tensor  ///< ToTensor: x / 255
-};
+using kernels::ByteScaling;
 
 struct ToFloatOptions {
-  ByteScale scale = ByteScale::to_dtype;
-  std::array<double, 3> mean{0, 0, 0};  ///< of red, green, blue, in 0 … 1
+  ByteScaling scaling = ByteScaling::multiply;  ///< `divide` is what torchvision's ToTensor does
+  std::array<double, 3> mean{0, 0, 0};          ///< of red, green, blue, in 0 … 1
   std::array<double, 3> std{1, 1, 1};
 };
 
@@ -30,14 +26,13 @@ class ToFloat {
 
   /// What a byte becomes.
   float value(int channel, std::uint8_t byte) const {
-    return (*table_)[static_cast<std::size_t>(channel)][byte];
+    return table_->channel(static_cast<std::size_t>(channel))[byte];
   }
   /// Three planes of height x width floats.
-  void apply(const ImageView& image, float* chw) const;
+  void apply(const Image& image, float* chw) const;
 
  private:
-  using Table = std::array<std::array<float, 256>, 3>;
-  std::shared_ptr<const Table> table_;
+  std::shared_ptr<const kernels::PixelTable> table_;
 };
 
 }  // namespace collar::data

@@ -6,38 +6,19 @@
 
 #include <algorithm>
 #include <array>
-#include <bit>
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <set>
-#include <tuple>
 
+#include "engine/io/bytes.hpp"
 #include "engine/io/durable_file.hpp"
+#include "engine/io/shown.hpp"
 #include "kernels/core/error.hpp"
 
 namespace collar {
 namespace {
 
-static_assert(std::endian::native == std::endian::little,
-              "the data of the format are little endian");
-
 constexpr std::size_t kPrefix = 8;  ///< the header's length, in front of it
-
-std::uint64_t load_u64(std::span<const std::byte, kPrefix> bytes) {
-  std::uint64_t value = 0;
-  for (std::size_t i = kPrefix; i-- > 0;)
-    value = (value << 8) | std::to_integer<std::uint64_t>(bytes[i]);
-  return value;
-}
-
-std::array<std::byte, kPrefix> store_u64(std::uint64_t value) {
-  std::array<std::byte, kPrefix> bytes{};
-  for (std::byte& byte : bytes) {
-    byte = static_cast<std::byte>(value);
-    value >>= 8;
-  }
-  return bytes;
-}
 
 /// Position in the table, which is the order of the file, descending.
 std::size_t rank_of(DType dtype) {
@@ -61,30 +42,29 @@ std::vector<const NamedTensor*> in_file_order(std::span<const NamedTensor> tenso
   std::vector<const NamedTensor*> order;
   for (const NamedTensor& named : tensors) order.push_back(&named);
   std::sort(order.begin(), order.end(), [](const NamedTensor* a, const NamedTensor* b) {
-    return std::make_tuple(rank_of(b->tensor.dtype()), std::cref(a->name)) <
-           std::make_tuple(rank_of(a->tensor.dtype()), std::cref(b->name));
+    const std::size_t rank_a = rank_of(a->tensor.dtype());
+    const std::size_t rank_b = rank_of(b->tensor.dtype());
+    return rank_a != rank_b ? rank_a > rank_b : a->name < b->name;
   });
   return order;
 }
 
-void check_names(std::span<const NamedTensor> tensors) {
-  if (tensors.size() > kSafetensorsMaxTensors)
+void check_tensors(std::span<const NamedTensor> tensors) {
+  if (tensors.size() > kSafetensorsMaxTensors) {
     throw UsageError(fmt::format("write_safetensors: {} tensors, expected at most {}",
                                  tensors.size(), kSafetensorsMaxTensors));
+  }
   std::set<std::string_view> names;
-  for (const NamedTensor& named : tensors) {
-    if (named.name == "__metadata__" || named.name.size() > kSafetensorsMaxName ||
-        !names.insert(named.name).second) {
-      throw UsageError(
-          fmt::format("write_safetensors: the name '{:.80}' is reserved, longer than {} "
-                      "bytes or used twice",
-                      named.name, kSafetensorsMaxName));
-    }
-    if (named.tensor.layout() != Layout::plain) {
-      throw UsageError(
-          fmt::format("write_safetensors: tensor '{}' is {}; only plain tensors can be written",
-                      named.name, describe(named.tensor)));
-    }
+  for (const auto& [name, tensor] : tensors) {
+    const auto fail = [&name = name](const std::string& reason) {
+      throw UsageError(fmt::format("write_safetensors: tensor {} {}", shown(name), reason));
+    };
+    if (name == "__metadata__") fail("has the name that is reserved for metadata");
+    if (name.size() > kSafetensorsMaxName)
+      fail(fmt::format("has a name longer than {} bytes", kSafetensorsMaxName));
+    if (!names.insert(name).second) fail("is given twice");
+    if (tensor.layout() != Layout::plain)
+      fail(fmt::format("is {}; only plain tensors can be written", describe(tensor)));
   }
 }
 
@@ -105,7 +85,7 @@ SafetensorsFile SafetensorsFile::open(const std::filesystem::path& path) {
   }
   std::array<std::byte, kPrefix> prefix{};
   file.read_at(0, prefix);
-  const std::uint64_t length = load_u64(prefix);
+  const auto length = ByteReader(prefix, where).take<std::uint64_t>();
   if (length > kSafetensorsMaxHeader || length > file.size() - kPrefix) {
     throw FileError(
         fmt::format("{}: announces a header of {} bytes, expected at most {} and the file's {}",
@@ -125,9 +105,9 @@ const SafetensorsEntry* SafetensorsFile::find(std::string_view name) const {
 Tensor SafetensorsFile::tensor(std::string_view name) const {
   const SafetensorsEntry* entry = find(name);
   if (entry == nullptr)
-    throw FileError(fmt::format("{}: has no tensor '{:.80}'", path().string(), name));
+    throw FileError(fmt::format("{}: has no tensor {}", path().string(), shown(name)));
   const auto fail = [&](const std::string& reason) {
-    throw FileError(fmt::format("{}: tensor '{:.80}' {}", path().string(), name, reason));
+    throw FileError(fmt::format("{}: tensor {} {}", path().string(), shown(name), reason));
   };
   const std::optional<DType> dtype = find_safetensors_type(entry->dtype)->dtype;
   if (!dtype) fail(fmt::format("is of type {}, which Collar does not have", entry->dtype));
@@ -156,7 +136,7 @@ Tensor SafetensorsFile::tensor(std::string_view name) const {
 void write_safetensors(const std::filesystem::path& path, std::span<const NamedTensor> tensors,
                        const std::map<std::string, std::string>& metadata,
                        std::shared_ptr<FileOperations> files) {
-  check_names(tensors);
+  check_tensors(tensors);
   const std::vector<const NamedTensor*> order = in_file_order(tensors);
 
   std::string text = "{";
@@ -179,8 +159,10 @@ void write_safetensors(const std::filesystem::path& path, std::span<const NamedT
   }
 
   DurableFile file(path, kPrefix + text.size() + data_bytes, std::move(files));
-  file.write(store_u64(text.size()));
-  file.write(std::as_bytes(std::span(text)));
+  ByteWriter header;
+  header.put(std::uint64_t{text.size()});
+  header.put(text);
+  file.write(header.bytes());
   for (const NamedTensor* named : order) {
     const Tensor host = named->tensor.to_host();
     file.write({host.view().as<std::byte>(), host.bytes()});

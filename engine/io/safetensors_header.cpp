@@ -10,20 +10,13 @@
 #include <tuple>
 #include <utility>
 
+#include "engine/io/shown.hpp"
 #include "kernels/core/error.hpp"
 
 namespace collar {
 namespace {
 
 using nlohmann::json;
-
-/// Text from a file, safe to show: escaped, quoted and not too long.
-std::string shown(std::string_view text) {
-  constexpr std::size_t kMost = 80;
-  const bool cut = text.size() > kMost;
-  return json(text.substr(0, kMost)).dump(-1, ' ', true, json::error_handler_t::replace) +
-         (cut ? "…" : "");
-}
 
 /// Receives the parser's events. A file of this format has a fixed form, so a state and the last
 /// keys are all that has to be remembered; anything of another form ends the parse, and with it any

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/image.hpp"
 
+#include "kernels/cpu/vector/loops.hpp"
+
 namespace collar::kernels {
 
 PixelTable::PixelTable(ByteScaling scaling) : PixelTable(scaling, {0, 0, 0}, {1, 1, 1}) {}
@@ -33,6 +35,11 @@ void image_to_planes(const std::uint8_t* pixels, std::int64_t height, std::int64
       to[2 * plane] = blue[from[2]];
     }
   }
+}
+
+void weighted_rows(Isa isa, const std::uint8_t* rows, std::int64_t stride,
+                   const std::int32_t* weights, int taps, std::int64_t n, std::uint8_t* out) {
+  loops_for(isa).image.weighted_rows(rows, stride, weights, taps, n, out);
 }
 
 }  // namespace collar::kernels

@@ -8,6 +8,7 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <random>
 #include <vector>
 
@@ -40,6 +41,11 @@ class Buffer {
       for (std::int64_t i = 0; i < view_.numel(); ++i) data<T>()[i] = T(uniform(generator));
     });
     return *this;
+  }
+  /// The elements of another buffer of this type, from its element `offset` on.
+  void copy_from(Buffer& other, std::int64_t offset) {
+    std::memcpy(view_.data, other.data<std::byte>() + offset * std::int64_t(size_of(view_.dtype)),
+                view_.bytes());
   }
 
  private:

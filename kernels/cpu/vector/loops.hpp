@@ -47,6 +47,7 @@ struct Normalise {
   const float* scale;
   const float* shift;
   bool relu;
+  bool stream;  ///< store past the caches; y is aligned to a run's vectors
 };
 
 /// g: the sum of the upstream gradients, rounded to the element type, where the mask passes it.
@@ -70,7 +71,9 @@ struct NormLoops {
   void (*normalise)(const Run&, const Normalise&);
   /// Adds to the sums; writes g to dresidual unless that is null.
   void (*gradient_sums)(const Run&, const NormGradient&, void* dresidual, LaneGradientSums&);
-  void (*gradient)(const Run&, const NormGradient&, const NormGradientCoefficients&, void* dx);
+  /// `stream` as in Normalise.
+  void (*gradient)(const Run&, const NormGradient&, const NormGradientCoefficients&, bool stream,
+                   void* dx);
 };
 
 /// One image of a strip, and the window that slides over it.
@@ -121,12 +124,19 @@ struct UpdateLoops {
   double (*sum_of_squares)(std::int64_t n, const float* x);
 };
 
+struct ImageLoops {
+  /// weighted_rows() of kernels/image.hpp.
+  void (*weighted_rows)(const std::uint8_t* rows, std::int64_t stride, const std::int32_t* weights,
+                        int taps, std::int64_t n, std::uint8_t* out);
+};
+
 struct Loops {
   int lanes;  ///< floats in a vector register: 8 or 16
   const NormLoops& norm;
   const PoolLoops& pool;
   const PointwiseLoops& pointwise;
   const UpdateLoops& update;
+  const ImageLoops& image;
 };
 
 const Loops& loops_for(Isa isa);

@@ -6,6 +6,7 @@
 namespace collar::kernels::COLLAR_ISA_NAMESPACE {
 
 // Constant-initialised: nothing of another instruction set may run when the program starts.
-constinit const Loops kLoops{kLanes, kNormLoops, kPoolLoops, kPointwiseLoops, kUpdateLoops};
+constinit const Loops kLoops{kLanes,          kNormLoops,   kPoolLoops,
+                             kPointwiseLoops, kUpdateLoops, kImageLoops};
 
 }  // namespace collar::kernels::COLLAR_ISA_NAMESPACE

@@ -11,6 +11,7 @@ extern const NormLoops kNormLoops;
 extern const PoolLoops kPoolLoops;
 extern const PointwiseLoops kPointwiseLoops;
 extern const UpdateLoops kUpdateLoops;
+extern const ImageLoops kImageLoops;
 extern const Loops kLoops;
 
 }  // namespace collar::kernels::COLLAR_ISA_NAMESPACE

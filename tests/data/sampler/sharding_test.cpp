@@ -74,7 +74,8 @@ std::string serialised(const Case& that) {
 TEST_CASE("Ranks get the batches that accelerate gives them, in all four modes") {
   REQUIRE_SHARED(path, "golden/sharding/batch_sampler_shard.json");
   int wrong = 0, compared = 0;
-  for (const json& row : test::read_json(path).at("rows")) {
+  const json rows = test::read_json(path).at("rows");
+  for (const json& row : rows) {
     const Case that{row.at("N"),          row.at("b"),         row.at("P"),
                     row.at("split") == 1, row.at("even") == 1, row.at("drop") == 1};
     for (std::int64_t rank = 0; rank < that.ranks; ++rank) {

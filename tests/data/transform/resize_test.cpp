@@ -7,7 +7,6 @@
 
 #include "data/transform/crop.hpp"
 #include "data/transform/pipeline.hpp"
-#include "data/transform/weighted_rows.hpp"
 #include "kernels/core/error.hpp"
 #include "tests/data/support/csv.hpp"
 #include "tests/data/support/images.hpp"
@@ -102,19 +101,6 @@ TEST_CASE("Small images are resized to these pixels") {
     ++compared;
   }
   CHECK(compared == 84);
-}
-
-TEST_CASE("Every form of the inner loop gives the same bytes") {
-  const data::Image source = test::formula_image("syn", {47, 40});
-  const auto weights = data::make_weights(40, 13, Interpolation::lanczos);
-  for (std::ptrdiff_t count = 1; count <= source.stride(); ++count) {
-    std::vector<std::uint8_t> best(static_cast<std::size_t>(count)), portable(best);
-    data::best_weighted_rows()(source.row(0), source.stride(), weights.row(2), weights.count[2],
-                               best.data(), count);
-    data::portable_weighted_rows()(source.row(0), source.stride(), weights.row(2), weights.count[2],
-                                   portable.data(), count);
-    REQUIRE(best == portable);
-  }
 }
 
 TEST_CASE("A view is resized as if its surroundings did not exist") {

@@ -34,11 +34,11 @@ TEST_CASE("Bytes become the floats of ToDtype, ToTensor and Normalize") {
   REQUIRE_SHARED(path, "golden/data/transforms.json");
   const json golden = test::read_json(path);
   const data::ToFloat to_dtype;
-  const data::ToFloat to_tensor({.scale = data::ByteScale::to_tensor});
+  const data::ToFloat to_tensor({.scaling = data::ByteScaling::divide});
   const data::ToFloat dtype_normalised(
-      {data::ByteScale::to_dtype, data::kImageNetMean, data::kImageNetStd});
+      {data::ByteScaling::multiply, data::kImageNetMean, data::kImageNetStd});
   const data::ToFloat tensor_normalised(
-      {data::ByteScale::to_tensor, data::kImageNetMean, data::kImageNetStd});
+      {data::ByteScaling::divide, data::kImageNetMean, data::kImageNetStd});
   int wrong = 0;
   for (int i = 0; i < 256; ++i) {
     const auto byte = static_cast<std::uint8_t>(i);
@@ -59,7 +59,8 @@ TEST_CASE("Bytes become the floats of ToDtype, ToTensor and Normalize") {
 TEST_CASE("Crop-then-resize equals torchvision's resized_crop") {
   REQUIRE_SHARED(path, "golden/data/transforms.json");
   REQUIRE_SHARED(photos, "data");
-  for (const json& row : test::read_json(path).at("resized_crop")) {
+  const json rows = test::read_json(path).at("resized_crop");
+  for (const json& row : rows) {
     const data::Image image = test::source_image(row.at("source"), photos);
     const data::Image result =
         data::resize(image.view(row.at("j"), row.at("i"), {row.at("w"), row.at("h")}),
@@ -92,7 +93,8 @@ TEST_CASE("Crops and flips are drawn from a torch generator as torchvision draws
 TEST_CASE("A flip exchanges left and right") {
   REQUIRE_SHARED(path, "golden/data/transforms.json");
   REQUIRE_SHARED(photos, "data");
-  for (const json& row : test::read_json(path).at("pixel_kernels")) {
+  const json rows = test::read_json(path).at("pixel_kernels");
+  for (const json& row : rows) {
     if (row.at("op") != "hflip") continue;
     data::Image image = test::source_image(row.at("source"), photos);
     data::flip_horizontally(image);
@@ -104,7 +106,8 @@ TEST_CASE("The timm preset gives timm's evaluation tensors") {
   REQUIRE_SHARED(path, "golden/data/transforms.json");
   REQUIRE_SHARED(photos, "data");
   const auto pipeline = data::Preprocessing::of(data::TransformPreset::timm).eval();
-  for (const json& row : test::read_json(path).at("timm_eval")) {
+  const json rows = test::read_json(path).at("timm_eval");
+  for (const json& row : rows) {
     data::Image image = test::source_image(row.at("source"), photos);
     const std::vector<float> result = floats(pipeline, std::move(image));
     INFO(row.dump());
@@ -116,7 +119,8 @@ TEST_CASE("The article preset gives the article's validation tensors") {
   REQUIRE_SHARED(path, "golden/data/transforms.json");
   REQUIRE_SHARED(photos, "data");
   const auto preprocessing = data::Preprocessing::of(data::TransformPreset::article);
-  for (const json& row : test::read_json(path).at("article_valid_transform")) {
+  const json rows = test::read_json(path).at("article_valid_transform");
+  for (const json& row : rows) {
     const data::Image image = test::source_image(row.at("source"), photos);
     INFO(row.dump());
     for (const data::Pipeline& pipeline : {preprocessing.train(), preprocessing.eval()}) {

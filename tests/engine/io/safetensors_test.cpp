@@ -8,7 +8,6 @@
 #include <set>
 #include <sstream>
 
-#include "engine/io/durable_file.hpp"
 #include "engine/random.hpp"
 #include "kernels/core/error.hpp"
 #include "tests/support/golden.hpp"
@@ -26,7 +25,8 @@ std::string bytes_of_file(const std::filesystem::path& path) {
 }
 
 void write_bytes(const std::filesystem::path& path, std::string_view bytes) {
-  write_durably(path, std::as_bytes(std::span(bytes)));
+  std::filesystem::remove(path);  // ext4 flushes a file that is truncated and written again
+  std::ofstream(path, std::ios::binary) << bytes;
 }
 
 /// A file with this header text and as many data bytes.
@@ -92,7 +92,7 @@ TEST_CASE("Tensors of every type come back from a safetensors file") {
   }
   CHECK(file.contains("fc.weight"));
   CHECK_FALSE(file.contains("fc.bias"));
-  CHECK_THROWS_WITH(file.tensor("fc.bias"), Catch::Contains("has no tensor 'fc.bias'"));
+  CHECK_THROWS_WITH(file.tensor("fc.bias"), Catch::Contains("has no tensor \"fc.bias\""));
 }
 
 TEST_CASE("A safetensors file is laid out as the library does it") {
@@ -124,7 +124,7 @@ TEST_CASE("What cannot be written is refused and leaves the file as it was") {
     CHECK_THROWS_WITH(write_safetensors(path, tensors), Catch::Contains(reason));
     CHECK(bytes_of_file(path) == before);
   };
-  refuse({{"a", one}, {"a", one}}, "used twice");
+  refuse({{"a", one}, {"a", one}}, "given twice");
   refuse({{"__metadata__", one}}, "reserved");
   refuse({{std::string(5000, 'x'), one}}, "longer than");
   refuse({{"\xff", one}}, "not UTF-8");
@@ -244,7 +244,7 @@ TEST_CASE("Mutated safetensors files are loaded or refused, and nothing else") {
       }
       if (bytes.empty()) bytes = "x";
     }
-    std::ofstream(path, std::ios::binary) << bytes;
+    write_bytes(path, bytes);
     try {
       open_and_load(path);
     } catch (const FileError&) {

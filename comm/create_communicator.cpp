@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "comm/create_communicator.hpp"
+
+#include <fmt/format.h>
+
+#include <charconv>
+#include <cstdlib>
+#include <optional>
+#include <string_view>
+#include <thread>
+
+#include "comm/rendezvous/store.hpp"
+#include "comm/rendezvous/store_server.hpp"
+#include "comm/transport/process_fabric.hpp"
+#include "comm/transport/shared_memory_transport.hpp"
+#include "comm/transport/thread_fabric.hpp"
+#include "kernels/core/error.hpp"
+
+namespace collar::comm {
+namespace {
+
+std::chrono::milliseconds seconds_from(const char* variable, std::chrono::milliseconds otherwise) {
+  const char* const text = std::getenv(variable);
+  if (text == nullptr) return otherwise;
+  const std::string_view view(text);
+  double seconds = 0;
+  const auto [end, error] = std::from_chars(view.data(), view.data() + view.size(), seconds);
+  if (error != std::errc() || end != view.data() + view.size() || !(seconds > 0 && seconds < 1e8))
+    throw UsageError(
+        fmt::format("{}=\"{}\": expected a number of seconds above 0", variable, view));
+  return std::chrono::milliseconds(static_cast<long long>(seconds * 1000) + 1);
+}
+
+/// Ranks of one host need no address that others can reach, whatever name the launcher gave.
+Endpoint store_endpoint(const Environment& environment) {
+  if (environment.single_host && !is_loopback(environment.store))
+    return {"127.0.0.1", environment.store.port};
+  return environment.store;
+}
+
+}  // namespace
+
+CommunicatorOptions CommunicatorOptions::from_process() {
+  CommunicatorOptions options;
+  options.host.timeout = seconds_from("COLLAR_TIMEOUT", options.host.timeout);
+  options.join_timeout = seconds_from("COLLAR_JOIN_TIMEOUT", options.join_timeout);
+  if (const char* text = std::getenv("COLLAR_ALGO"); text != nullptr)
+    options.host.algorithms = AlgorithmTable(text);
+  return options;
+}
+
+std::unique_ptr<Communicator> create_communicator(const Environment& environment,
+                                                  const CommunicatorOptions& options) {
+  if (environment.world_size == 1)
+    return std::move(create_thread_communicators(1, options.host).front());
+  const Deadline deadline = Deadline::after(options.join_timeout);
+  const Endpoint endpoint = store_endpoint(environment);
+  std::optional<StoreServer>
+      server;  // needed until all ranks have met, which share() makes sure of
+  if (environment.rank == 0 && !environment.store_is_hosted)
+    server.emplace(endpoint, environment.job_token);
+  Store store(endpoint, environment.job_token, deadline, environment.rank, environment.world_size);
+  HostGroupOptions group;
+  group.rank = environment.rank;
+  group.size = environment.world_size;
+  group.token = environment.job_token;
+  auto transport =
+      std::make_unique<SharedMemoryTransport>(join_host_group(store, group, deadline), deadline);
+  return std::make_unique<HostCommunicator>(std::move(transport), options.host);
+}
+
+std::vector<std::unique_ptr<Communicator>> create_thread_communicators(int size,
+                                                                       const HostOptions& options) {
+  std::vector<std::unique_ptr<Fabric>> fabrics = make_thread_fabrics(size);
+  std::vector<std::unique_ptr<Transport>> transports(fabrics.size());
+  std::vector<std::thread> threads;  // transports come to be together
+  for (std::size_t rank = 0; rank < fabrics.size(); ++rank)
+    threads.emplace_back([&, rank] {
+      transports[rank] = std::make_unique<SharedMemoryTransport>(
+          std::move(fabrics[rank]), Deadline::after(std::chrono::minutes(1)));
+    });
+  for (std::thread& thread : threads) thread.join();
+  std::vector<std::unique_ptr<Communicator>> communicators;
+  for (auto& transport : transports)
+    communicators.push_back(std::make_unique<HostCommunicator>(std::move(transport), options));
+  return communicators;
+}
+
+}  // namespace collar::comm

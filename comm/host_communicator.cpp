@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "comm/host_communicator.hpp"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include "comm/collectives/direct.hpp"
+#include "comm/collectives/ring.hpp"
+#include "kernels/core/error.hpp"
+
+namespace collar::comm {
+namespace {
+
+/// What precedes the bytes of a send, so that the receiver can tell a wrong count or type.
+struct alignas(64) MessageHeader {
+  Fingerprint fingerprint;
+};
+
+void check_message(const Operation& expected, const Fingerprint& sent, int rank) {
+  Operation counterpart = expected;
+  counterpart.collective = Collective::send;
+  counterpart.peer = rank;
+  if (sent != fingerprint_of(counterpart))
+    throw RankLostError(fmt::format("ranks disagree: rank {} called {}, but rank {} called {}",
+                                    expected.peer, describe(sent), rank, describe(expected)));
+}
+
+}  // namespace
+
+HostCommunicator::HostCommunicator(std::unique_ptr<Transport> transport, const HostOptions& options)
+    : transport_(std::move(transport)),
+      options_(options),
+      process_(::getpid()),
+      thread_([this] { serve_queue(); }) {}
+
+HostCommunicator::~HostCommunicator() {
+  if (::getpid() != process_) {  // a forked child has no such thread, and no part in the group
+    thread_.detach();
+    return;
+  }
+  std::size_t unfinished = 0;
+  {
+    const std::lock_guard lock(mutex_);
+    stopping_ = true;
+    unfinished = queue_.size() + (busy_ ? 1 : 0);
+  }
+  if (unfinished > 0)
+    transport_->abort(fmt::format(
+        "rank {} has closed its communicator with {} operations unfinished", rank(), unfinished));
+  changed_.notify_all();
+  thread_.join();
+}
+
+Work HostCommunicator::start(Operation operation) {
+  const auto state = std::make_shared<Work::State>();
+  {
+    const std::lock_guard lock(mutex_);
+    if (failure_) std::rethrow_exception(failure_);
+    queue_.push_back({[this, operation] { carry_out(operation); }, state});
+  }
+  changed_.notify_all();
+  return Work(state);
+}
+
+void HostCommunicator::run(Operation operation) {
+  in_order([this, operation] { carry_out(operation); });
+}
+
+std::shared_ptr<std::byte> HostCommunicator::allocate(std::size_t bytes) {
+  std::shared_ptr<std::byte> memory;
+  Operation operation;
+  operation.collective = Collective::allocate;
+  operation.count = bytes;
+  in_order([&] {
+    transport_->begin(operation, options_.timeout);
+    memory = transport_->allocate(bytes);
+    transport_->end();
+  });
+  return memory;
+}
+
+void HostCommunicator::abort(const std::string& reason) {
+  transport_->abort(reason);
+}
+
+void HostCommunicator::in_order(const Task& task) {
+  std::shared_ptr<Work::State> queued;
+  {
+    const std::lock_guard lock(mutex_);
+    if (failure_) std::rethrow_exception(failure_);
+    if (busy_ || !queue_.empty()) {
+      queued = std::make_shared<Work::State>();
+      queue_.push_back({task, queued});
+    } else {
+      busy_ = true;
+    }
+  }
+  if (queued) {
+    changed_.notify_all();
+    return Work(queued).wait();
+  }
+  const std::exception_ptr error = attempt(task);
+  {
+    const std::lock_guard lock(mutex_);
+    busy_ = false;
+    if (error) failure_ = error;
+  }
+  changed_.notify_all();
+  if (error) std::rethrow_exception(error);
+}
+
+void HostCommunicator::serve_queue() {
+  std::unique_lock lock(mutex_);
+  for (;;) {
+    changed_.wait(lock, [&] { return stopping_ || (!queue_.empty() && !busy_); });
+    if (stopping_) break;
+    const Queued next = std::move(queue_.front());
+    queue_.pop_front();
+    if (!failure_) {
+      busy_ = true;
+      lock.unlock();
+      const std::exception_ptr error = attempt(next.task);
+      lock.lock();
+      busy_ = false;
+      if (error) failure_ = error;
+    }
+    next.state->finish(failure_);
+  }
+  for (const Queued& left : queue_)
+    left.state->finish(std::make_exception_ptr(RankLostError("the communicator was closed")));
+}
+
+std::exception_ptr HostCommunicator::attempt(const Task& task) noexcept {
+  try {
+    task();
+    return nullptr;
+  } catch (const RankLostError& error) {
+    transport_->abort(error.what());
+    return std::current_exception();
+  } catch (const std::exception& error) {
+    transport_->abort(fmt::format("rank {} failed in an operation: {}", rank(), error.what()));
+    return std::current_exception();
+  }
+}
+
+void HostCommunicator::carry_out(Operation operation) {
+  if (operation.collective == Collective::send || operation.collective == Collective::receive)
+    return carry_out_message(operation);
+  operation.algorithm = transport_->peer_memory() == nullptr
+                            ? Algorithm::ring
+                            : options_.algorithms.choose(operation.collective, operation.bytes());
+  const bool is_direct = operation.algorithm == Algorithm::direct;
+  transport_->begin(operation, options_.timeout);
+  switch (operation.collective) {
+    case Collective::all_reduce:
+      (is_direct ? direct::all_reduce : ring::all_reduce)(*transport_, operation);
+      break;
+    case Collective::reduce_scatter:
+      (is_direct ? direct::reduce_scatter : ring::reduce_scatter)(*transport_, operation);
+      break;
+    case Collective::all_gather:
+      (is_direct ? direct::all_gather : ring::all_gather)(*transport_, operation);
+      break;
+    case Collective::broadcast:
+      (is_direct ? direct::broadcast : ring::broadcast)(*transport_, operation);
+      break;
+    case Collective::reduce:
+      (is_direct ? direct::reduce : ring::reduce)(*transport_, operation);
+      break;
+    default:
+      break;  // a barrier: to have begun together is all
+  }
+  transport_->end();
+}
+
+void HostCommunicator::carry_out_message(const Operation& operation) {
+  transport_->begin_message(operation, options_.timeout);
+  MessageHeader header{fingerprint_of(operation)};
+  if (operation.collective == Collective::send) {
+    for (const Outgoing& part : {Outgoing{operation.peer, &header, sizeof header},
+                                 Outgoing{operation.peer, operation.send, operation.bytes()}})
+      transport_->exchange({&part, 1}, {}, Lane::message);
+  } else {
+    const Incoming first{operation.peer, &header, sizeof header};
+    transport_->exchange({}, {&first, 1}, Lane::message);
+    check_message(operation, header.fingerprint, rank());
+    const Incoming values{operation.peer, operation.receive, operation.bytes()};
+    transport_->exchange({}, {&values, 1}, Lane::message);
+  }
+  transport_->end();
+}
+
+}  // namespace collar::comm

@@ -1,0 +1,374 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "comm/rendezvous/store_server.hpp"
+
+#include <fmt/format.h>
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <list>
+#include <optional>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "comm/rendezvous/handshake.hpp"
+#include "comm/rendezvous/store_protocol.hpp"
+#include "kernels/core/error.hpp"
+
+namespace collar::comm {
+namespace {
+
+using store_protocol::Command;
+using store_protocol::Status;
+
+/// A get() whose key is not there yet.
+struct Waiting {
+  std::string key;
+  Deadline deadline;
+};
+
+struct Connection {
+  enum class Stage { greeting, proof, serving };
+
+  explicit Connection(FileDescriptor descriptor, Deadline until)
+      : socket(std::move(descriptor)), handshake(until) {}
+
+  FileDescriptor socket;
+  Deadline handshake;  // the end of the patience with a stranger
+  Stage stage = Stage::greeting;
+  Greeting greeting;
+  Challenge challenge;
+  std::vector<std::byte> in;
+  std::vector<std::byte> out;
+  std::optional<Waiting> waiting;
+  bool finished = false;  // to be closed once `out` is sent
+  bool said_goodbye = false;
+  bool lost = false;  // to be closed now
+};
+
+template <typename T>
+T take(std::vector<std::byte>& bytes) {
+  T message;
+  std::memcpy(&message, bytes.data(), sizeof message);
+  bytes.erase(bytes.begin(), bytes.begin() + sizeof message);
+  return message;
+}
+
+template <typename T>
+void append(std::vector<std::byte>& bytes, const T& message) {
+  const auto raw = std::as_bytes(std::span(&message, 1));
+  bytes.insert(bytes.end(), raw.begin(), raw.end());
+}
+
+}  // namespace
+
+class StoreServer::Loop {
+ public:
+  Loop(const FileDescriptor& listener, std::string token, const StoreLimits& limits)
+      : listener_(listener),
+        token_(std::move(token)),
+        limits_(limits),
+        wake_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
+    if (!wake_) throw DeviceError("eventfd failed: " + system_error_text(errno));
+  }
+
+  void stop() noexcept {
+    stopping_ = true;
+    const std::uint64_t one = 1;
+    [[maybe_unused]] const ssize_t written = ::write(wake_.get(), &one, sizeof one);
+  }
+
+  void run() {
+    while (!stopping_) {
+      std::vector<pollfd> entries = {{wake_.get(), POLLIN, 0}, {listener_.get(), POLLIN, 0}};
+      if (full_until_ && !full_until_->passed()) entries[1].events = 0;
+      std::vector<Connection*> order;
+      for (Connection& connection : connections_) {
+        const short events = connection.out.empty() ? POLLIN : POLLOUT;
+        entries.push_back({connection.socket.get(), events, 0});
+        order.push_back(&connection);
+      }
+      if (::poll(entries.data(), entries.size(), next_timeout()) < 0 && errno != EINTR) return;
+      for (std::size_t i = 0; i < order.size(); ++i)
+        if (entries[i + 2].revents != 0) handle(*order[i], entries[i + 2].revents);
+      expire();
+      if (entries[1].revents != 0) accept_all();
+      connections_.remove_if([](const Connection& c) { return c.lost; });
+    }
+  }
+
+  Statistics statistics() const { return {accepted_, refused_, dropped_}; }
+
+ private:
+  int next_timeout() const {
+    int timeout = 60'000;
+    for (const Connection& connection : connections_) {
+      if (connection.stage != Connection::Stage::serving)
+        timeout = std::min(timeout, connection.handshake.poll_milliseconds());
+      if (connection.waiting)
+        timeout = std::min(timeout, connection.waiting->deadline.poll_milliseconds());
+    }
+    if (full_until_ && !full_until_->passed())
+      timeout = std::min(timeout, full_until_->poll_milliseconds());
+    return timeout;
+  }
+
+  std::size_t largest_request() const {
+    return store_protocol::kRequestHeaderBytes + limits_.key_bytes + limits_.value_bytes;
+  }
+
+  std::size_t count(bool serving) const {
+    return static_cast<std::size_t>(
+        std::count_if(connections_.begin(), connections_.end(), [&](const Connection& c) {
+          return !c.lost && (c.stage == Connection::Stage::serving) == serving;
+        }));
+  }
+
+  void accept_all() {
+    for (;;) {
+      FileDescriptor socket = accept_from(listener_);
+      if (!socket) {
+        // Out of descriptors: the next ones must wait in the backlog, and the loop must not spin.
+        if (errno != EAGAIN && errno != EWOULDBLOCK)
+          full_until_ = Deadline::after(std::chrono::milliseconds(100));
+        return;
+      }
+      if (count(false) >= limits_.strangers)
+        drop(*std::find_if(connections_.begin(), connections_.end(), [](const Connection& c) {
+          return !c.lost && c.stage != Connection::Stage::serving;
+        }));
+      connections_.emplace_back(std::move(socket), Deadline::after(limits_.handshake));
+    }
+  }
+
+  void drop(Connection& connection) {
+    if (connection.lost) return;
+    connection.lost = true;
+    if (connection.stage != Connection::Stage::serving) {
+      if (!connection.finished) ++dropped_;
+    } else if (!connection.said_goodbye && connection.greeting.world_size > 0) {
+      mourn(connection.greeting);
+    }
+  }
+
+  /// A rank is gone before all have met: nobody need wait for it any longer.
+  void mourn(const Greeting& rank) {
+    gone_ = fmt::format("rank {} (of {}) has died or was cut off before all ranks had met",
+                        rank.rank, rank.world_size);
+    for (Connection& connection : connections_)
+      if (connection.waiting) {
+        connection.waiting.reset();
+        reply(connection, Status::rank_gone, gone_);
+      }
+  }
+
+  void expire() {
+    for (Connection& connection : connections_) {
+      if (connection.stage != Connection::Stage::serving && connection.handshake.passed())
+        drop(connection);
+      if (connection.waiting && connection.waiting->deadline.passed()) {
+        connection.waiting.reset();
+        reply(connection, Status::not_there_in_time, "");
+      }
+    }
+  }
+
+  void handle(Connection& connection, short events) {
+    if (!connection.out.empty()) flush(connection);
+    if ((events & (POLLIN | POLLHUP | POLLERR)) == 0 || !connection.out.empty()) return;
+    std::byte chunk[16384];
+    const ssize_t n = ::recv(connection.socket.get(), chunk, sizeof chunk, 0);
+    if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR)) return;
+    if (n <= 0) return drop(connection);
+    connection.in.insert(connection.in.end(), chunk, chunk + n);
+    if (connection.in.size() > largest_request() + sizeof chunk) return drop(connection);
+    advance(connection);
+  }
+
+  void flush(Connection& connection) {
+    while (!connection.out.empty()) {
+      const ssize_t n = ::send(connection.socket.get(), connection.out.data(),
+                               connection.out.size(), MSG_NOSIGNAL);
+      if (n < 0 && errno == EINTR) continue;
+      if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return;
+      if (n < 0) return drop(connection);
+      connection.out.erase(connection.out.begin(), connection.out.begin() + n);
+    }
+    if (connection.finished) connection.lost = true;
+  }
+
+  /// Everything that the bytes received so far allow.
+  void advance(Connection& connection) {
+    while (!connection.lost && !connection.finished) {
+      if (connection.stage == Connection::Stage::greeting) {
+        if (!looks_like_greeting(connection.in)) return drop(connection);
+        if (connection.in.size() < sizeof(Greeting)) return;
+        connection.greeting = take<Greeting>(connection.in);
+        if (!is_greeting(connection.greeting)) return drop(connection);
+        connection.challenge.nonce = random_nonce();
+        append(connection.out, connection.challenge);
+        connection.stage = Connection::Stage::proof;
+        flush(connection);
+      } else if (connection.stage == Connection::Stage::proof) {
+        if (connection.in.size() < sizeof(Digest)) return;
+        Verdict verdict = judge(token_, connection.greeting, connection.challenge,
+                                take<Digest>(connection.in), Purpose::store);
+        if (verdict.accepted != 0 && count(true) >= limits_.clients) return drop(connection);
+        append(connection.out, verdict);
+        (verdict.accepted != 0 ? accepted_ : refused_)++;
+        if (verdict.accepted != 0)
+          connection.stage = Connection::Stage::serving;
+        else
+          connection.finished = true;
+        flush(connection);
+      } else if (!serve_one(connection)) {
+        return;
+      }
+    }
+  }
+
+  /// Garbage is known by its first bytes: it need not be waited for.
+  static bool looks_like_greeting(const std::vector<std::byte>& bytes) {
+    const auto magic = Greeting().magic;
+    return std::memcmp(bytes.data(), magic.data(), std::min(bytes.size(), magic.size())) == 0;
+  }
+
+  /// Serves a complete request; false if there is none.
+  bool serve_one(Connection& connection) {
+    using namespace store_protocol;
+    std::vector<std::byte>& in = connection.in;
+    if (connection.waiting || in.size() < kLengthBytes) return false;
+    const std::size_t length = read_u32(in.data());
+    if (length < kRequestHeaderBytes || length > largest_request()) {
+      drop(connection);
+      return false;
+    }
+    if (in.size() < kLengthBytes + length) return false;
+    const std::byte* request = in.data() + kLengthBytes;
+    const auto command = static_cast<Command>(request[0]);
+    const std::chrono::milliseconds patience(read_u32(request + 1));
+    const std::size_t key_length = read_u32(request + 5);
+    if (key_length > limits_.key_bytes || key_length > length - kRequestHeaderBytes) {
+      drop(connection);
+      return false;
+    }
+    const auto* text = reinterpret_cast<const char*>(request + kRequestHeaderBytes);
+    const std::string key(text, key_length);
+    const std::string value(text + key_length, length - kRequestHeaderBytes - key_length);
+    in.erase(in.begin(), in.begin() + static_cast<std::ptrdiff_t>(kLengthBytes + length));
+    switch (command) {
+      case Command::set:
+        set(connection, key, value);
+        break;
+      case Command::get:
+        get(connection, key, patience);
+        break;
+      case Command::add:
+        add(connection, key, value);
+        break;
+      default:
+        reply(connection, Status::refused, "unknown command");
+        break;
+    }
+    return true;
+  }
+
+  void set(Connection& connection, const std::string& key, const std::string& value) {
+    if (store(connection, key, value)) reply(connection, Status::ok, "");
+  }
+
+  void get(Connection& connection, const std::string& key, std::chrono::milliseconds patience) {
+    if (const auto found = values_.find(key); found != values_.end())
+      reply(connection, Status::ok, found->second);
+    else if (!gone_.empty())
+      reply(connection, Status::rank_gone, gone_);
+    else if (patience.count() == 0)
+      reply(connection, Status::not_there_in_time, "");
+    else
+      connection.waiting = Waiting{key, Deadline::after(patience)};
+  }
+
+  void add(Connection& connection, const std::string& key, const std::string& value) {
+    std::int64_t current = 0;
+    std::int64_t delta = 0;
+    const auto number = [](const std::string& text, std::int64_t& result) {
+      const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), result);
+      return error == std::errc() && end == text.data() + text.size();
+    };
+    const auto found = values_.find(key);
+    if (!number(value, delta) || (found != values_.end() && !number(found->second, current)))
+      return reply(connection, Status::refused, "add: not a number");
+    if (__builtin_add_overflow(current, delta, &current))
+      return reply(connection, Status::refused, "add: the sum does not fit in 64 bits");
+    if (store(connection, key, std::to_string(current)))
+      reply(connection, Status::ok, std::to_string(current));
+  }
+
+  bool store(Connection& connection, const std::string& key, const std::string& value) {
+    const auto found = values_.find(key);
+    const std::size_t before = found == values_.end() ? 0 : key.size() + found->second.size();
+    const std::size_t after = key.size() + value.size();
+    if ((before == 0 && values_.size() >= limits_.keys) ||
+        stored_bytes_ - before + after > limits_.total_bytes) {
+      reply(connection, Status::refused, "the store is full");
+      return false;
+    }
+    stored_bytes_ = stored_bytes_ - before + after;
+    values_[key] = value;
+    for (Connection& other : connections_)
+      if (other.waiting && other.waiting->key == key) {
+        other.waiting.reset();
+        reply(other, Status::ok, value);
+      }
+    return true;
+  }
+
+  void reply(Connection& connection, Status status, std::string_view value) {
+    std::byte length[store_protocol::kLengthBytes];
+    store_protocol::write_u32(length, value.size() + 1);
+    append(connection.out, length);
+    append(connection.out, status);
+    const auto bytes = std::as_bytes(std::span(value));
+    connection.out.insert(connection.out.end(), bytes.begin(), bytes.end());
+    flush(connection);
+  }
+
+  const FileDescriptor& listener_;
+  std::string token_;
+  StoreLimits limits_;
+  FileDescriptor wake_;
+  std::atomic<bool> stopping_{false};
+  std::atomic<std::uint64_t> accepted_{0}, refused_{0}, dropped_{0};
+  std::list<Connection> connections_;
+  std::unordered_map<std::string, std::string> values_;
+  std::size_t stored_bytes_ = 0;
+  std::string gone_;  // why waiting for a key is in vain
+  std::optional<Deadline> full_until_;
+};
+
+StoreServer::StoreServer(const Endpoint& endpoint, std::string token, const StoreLimits& limits) {
+  if (token.empty() && !is_loopback(endpoint))
+    throw UsageError(fmt::format(
+        "the store is to listen on {}, which others can reach, without a job token: set "
+        "COLLAR_JOB_TOKEN to the same secret on all ranks, or use a loopback address",
+        to_string(endpoint)));
+  listener_ = listen_on(endpoint);
+  loop_ = std::make_unique<Loop>(listener_.socket, std::move(token), limits);
+  thread_ = std::thread([this] { loop_->run(); });
+}
+
+StoreServer::~StoreServer() {
+  loop_->stop();
+  thread_.join();
+}
+
+StoreServer::Statistics StoreServer::statistics() const {
+  return loop_->statistics();
+}
+
+}  // namespace collar::comm
