@@ -6,7 +6,6 @@
 #include <poll.h>
 #include <signal.h>
 #include <sys/random.h>
-#include <sys/signalfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -15,6 +14,7 @@
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
+#include <fstream>
 #include <system_error>
 #include <utility>
 
@@ -22,6 +22,7 @@
 #include "apps/launch/orphan_guard.hpp"
 #include "apps/launch/rank_output.hpp"
 #include "apps/launch/reserved_port.hpp"
+#include "apps/launch/signal_queue.hpp"
 #include "kernels/core/error.hpp"
 #include "kernels/runtime/cpu_context.hpp"
 
@@ -29,43 +30,6 @@ namespace collar::apps {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-
-/// Signals arrive on a descriptor instead of in handlers, as long as this lives.
-class SignalQueue {
- public:
-  SignalQueue() {
-    sigemptyset(&wanted_);
-    for (const int number : {SIGCHLD, SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2}) {
-      sigaddset(&wanted_, number);
-    }
-    sigprocmask(SIG_BLOCK, &wanted_, &before_);
-    descriptor_ = signalfd(-1, &wanted_, SFD_CLOEXEC | SFD_NONBLOCK);
-    if (descriptor_ < 0) {
-      const int error = errno;
-      sigprocmask(SIG_SETMASK, &before_, nullptr);
-      throw DeviceError(fmt::format("launch: no signalfd: {}", std::strerror(error)));
-    }
-  }
-  ~SignalQueue() {
-    close(descriptor_);
-    sigprocmask(SIG_SETMASK, &before_, nullptr);
-  }
-  SignalQueue(const SignalQueue&) = delete;
-  SignalQueue& operator=(const SignalQueue&) = delete;
-
-  int descriptor() const { return descriptor_; }
-  /// The next signal, or 0.
-  int next() const {
-    signalfd_siginfo info{};
-    return read(descriptor_, &info, sizeof(info)) == sizeof(info) ? static_cast<int>(info.ssi_signo)
-                                                                  : 0;
-  }
-
- private:
-  sigset_t wanted_{};
-  sigset_t before_{};
-  int descriptor_ = -1;
-};
 
 struct Rank {
   pid_t pid = -1;
@@ -107,9 +71,9 @@ class Job {
     }
     try {
       for (int rank = 0; rank < options_.ranks; ++rank) {
-        start_rank(rank, {.program = program,
-                          .arguments = command,
-                          .variables = rank_variables(rank, options_.ranks, port_.port(), token)});
+        Variables variables = rank_variables(rank, options_.ranks, port_.port(), token);
+        variables.insert(variables.end(), options_.variables.begin(), options_.variables.end());
+        start_rank(rank, {.program = program, .arguments = command, .variables = variables});
       }
     } catch (...) {
       end_at_once();
@@ -325,7 +289,7 @@ class Job {
   LaunchOptions options_;
   ReservedPort port_;
   OrphanGuard guard_;
-  SignalQueue signals_;
+  SignalQueue signals_{SIGCHLD, SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2};
   std::vector<Rank> ranks_;
   std::vector<std::size_t> failed_;  ///< in the order in which it was seen
   std::optional<Clock::time_point> deadline_;
@@ -356,6 +320,19 @@ Variables rank_variables(int rank, int ranks, int port, const std::string& token
                            std::to_string(std::max(1, available_cpus() / ranks)));
   }
   return variables;
+}
+
+std::vector<std::string> own_command() {
+  std::vector<std::string> words;
+  std::ifstream file("/proc/self/cmdline", std::ios::binary);
+  for (std::string word; std::getline(file, word, '\0');) words.push_back(word);
+  std::error_code error;
+  const auto program = std::filesystem::read_symlink("/proc/self/exe", error);
+  if (error || words.empty()) {
+    throw DeviceError("launch: cannot find out from /proc/self how this program was started");
+  }
+  words.front() = program.string();
+  return words;
 }
 
 int launch_ranks(const std::vector<std::string>& command, const LaunchOptions& options) {

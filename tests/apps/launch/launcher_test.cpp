@@ -164,7 +164,7 @@ TEST_CASE("A stopped rank does not keep the job from ending") {
   kill(job.rank(0), SIGSTOP);
   kill(job.rank(1), SIGKILL);
   CHECK(job.program().wait().code == 6);
-  CHECK(job.none_alive());
+  CHECK(eventually([&] { return job.none_alive(); }, 2s));
 }
 
 TEST_CASE("Ctrl-C and SIGTERM reach every rank and nothing stays") {
@@ -264,6 +264,12 @@ TEST_CASE("What is remembered of an endless talker is bounded") {
   REQUIRE(output.last_lines().size() == 2);
   CHECK(output.last_lines()[0].size() == RankOutput::kLineBytes);
   CHECK(output.last_lines()[1] == "last \\x1b[31mline");
+}
+
+TEST_CASE("The own command begins with the path of the program") {
+  const auto command = own_command();
+  REQUIRE_FALSE(command.empty());
+  CHECK(fs::equivalent(command.front(), "/proc/self/exe"));
 }
 
 TEST_CASE("Job tokens are long and never the same") {
