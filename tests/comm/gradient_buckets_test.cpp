@@ -17,7 +17,6 @@ using Catch::Matchers::Contains;
 using collar::comm::Communicator;
 using collar::comm::GradientBucketOptions;
 using collar::comm::GradientBuckets;
-using collar::comm::NamedTensor;
 using collar::test::expect;
 using collar::test::OnCpu;
 using collar::test::threads_as_ranks;
