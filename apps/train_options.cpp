@@ -375,6 +375,15 @@ std::string to_toml(const TrainOptions& options) {
   return text;
 }
 
+TrainOptions options_from_toml(const std::string& toml, const std::string& name) {
+  const std::vector<OptionSpec> table = train_option_table();
+  TrainOptions options;
+  for (const TomlEntry& entry : parse_toml(toml, name)) {
+    set_option(table, options, entry.key, entry.value, fmt::format("{}:{}", name, entry.line));
+  }
+  return options;
+}
+
 bool sums_in_tree_order(const TrainOptions& options) {
   return options.all_reduce == "direct" &&
          (options.ranks == 1 || std::has_single_bit(static_cast<unsigned>(options.virtual_ranks)));

@@ -125,6 +125,9 @@ void validate(const TrainOptions& options);
 /// config.toml: every option but those of Effect::control. Reading it gives the same options.
 std::string to_toml(const TrainOptions& options);
 
+/// The inverse. `name` says in errors where the text came from. Throws UsageError.
+TrainOptions options_from_toml(const std::string& toml, const std::string& name);
+
 /// One option in two runs.
 struct OptionDifference {
   std::string key;

@@ -23,7 +23,9 @@ void read(const Json& object, const char* name, T& value) {
 /// A member that is an object, or an empty one.
 Json object_in(const Json& json, const char* name) {
   const auto member = json.find(name);
-  return member == json.end() || member->is_null() ? Json::object() : *member;
+  if (member == json.end() || member->is_null()) return Json::object();
+  if (!member->is_object()) throw FileError(fmt::format("config.json: {} is no object", name));
+  return *member;
 }
 
 void read_pretrained(const Json& json, PretrainedConfig& config) {

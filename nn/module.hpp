@@ -51,6 +51,11 @@ class Module {
   /// counters stay on the host, where they are counted.
   void to(DeviceContext& context);
 
+  /// The type of the activations of a whole model, which converts its input to it and its output
+  /// back to f32: f32, or bf16 for mixed precision. Parameters and statistics stay f32.
+  void set_compute_type(DType type) { compute_type_ = type; }
+  DType compute_type() const { return compute_type_; }
+
   /// Draws new initial values for all parameters, as timm does. Each parameter has a random stream
   /// of its own, keyed by the seed and its name, so its values depend on nothing else. `path` is
   /// this module's name in a larger model.
@@ -93,6 +98,7 @@ class Module {
   Parameters buffers_;
   std::vector<Child> children_;
   bool training_ = true;
+  DType compute_type_ = DType::f32;
 };
 
 }  // namespace collar::nn

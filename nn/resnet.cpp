@@ -94,7 +94,7 @@ Tensor ResNet::forward(const Tensor& images) {
 }
 
 Tensor ResNet::forward_stem(const Tensor& images) {
-  const Tensor x = bn1_(conv1_(cast(images, compute_type_)), {.relu = true});
+  const Tensor x = bn1_(conv1_(cast(images, compute_type())), {.relu = true});
   return max_pool2d(x, {.kernel = {3, 3}, .stride = {2, 2}, .padding = {1, 1}});
 }
 

@@ -46,10 +46,6 @@ class ResNet final : public Module {
   std::int64_t num_features() const { return fc_.in_features(); }
   std::int64_t num_classes() const { return fc_.out_features(); }
 
-  /// The type of the activations: f32, or bf16 for mixed precision. Parameters, statistics and
-  /// logits stay f32.
-  void set_compute_type(DType type) { compute_type_ = type; }
-
  private:
   Module& add_stem(ResNetDescription::Stem stem);
   std::array<Sequential*, 4> add_stages(const ResNetDescription& description);
@@ -58,7 +54,6 @@ class ResNet final : public Module {
   BatchNorm2d& bn1_;
   std::array<Sequential*, 4> stages_;
   Linear& fc_;
-  DType compute_type_ = DType::f32;
 };
 
 }  // namespace collar::nn

@@ -106,6 +106,9 @@ void combine(const Reduction& reduction, void* destination, const void* incoming
 
 void reduce_tree(const Reduction& reduction, std::span<const void* const> sources,
                  std::span<void* const> destinations, std::size_t count) {
+  const bool nothing_to_do = reduction.scale == 1 && sources.size() == 1 &&
+                             destinations.size() == 1 && sources[0] == destinations[0];
+  if (nothing_to_do) return;
   dispatch(reduction, [&]<ReduceOp kOp, typename T>(std::integral_constant<ReduceOp, kOp>, T) {
     reduce_tree_as<kOp, T>(reduction.scale, sources, destinations, count);
   });

@@ -40,8 +40,16 @@ Store::Store(const Endpoint& endpoint, const std::string& token, Deadline deadli
   }
 }
 
-Store::Reply Store::request(store_protocol::Command command, std::string_view key,
-                            std::string_view value, std::chrono::milliseconds patience) {
+Store::~Store() {
+  try {
+    send_request(store_protocol::Command::goodbye, "", "", {}, Deadline::after({}));
+  } catch (const RankLostError&) {  // the server is gone already
+  }
+}
+
+void Store::send_request(store_protocol::Command command, std::string_view key,
+                         std::string_view value, std::chrono::milliseconds patience,
+                         Deadline deadline) {
   using namespace store_protocol;
   std::vector<std::byte> message(kLengthBytes + kRequestHeaderBytes);
   write_u32(message.data(), kRequestHeaderBytes + key.size() + value.size());
@@ -52,9 +60,15 @@ Store::Reply Store::request(store_protocol::Command command, std::string_view ke
     const auto bytes = std::as_bytes(std::span(text));
     message.insert(message.end(), bytes.begin(), bytes.end());
   }
+  send_all(socket_.get(), message, deadline, what_);
+}
+
+Store::Reply Store::request(store_protocol::Command command, std::string_view key,
+                            std::string_view value, std::chrono::milliseconds patience) {
+  using namespace store_protocol;
   const Deadline deadline = Deadline::after(patience + kGrace);
   const std::lock_guard lock(mutex_);
-  send_all(socket_.get(), message, deadline, what_);
+  send_request(command, key, value, patience, deadline);
   std::byte length_bytes[kLengthBytes];
   receive_all(socket_.get(), length_bytes, deadline, what_);
   const std::size_t length = read_u32(length_bytes);
@@ -75,6 +89,7 @@ void Store::set(std::string_view key, std::string_view value) {
 std::optional<std::string> Store::get(std::string_view key, Deadline deadline) {
   const std::chrono::milliseconds patience(deadline.poll_milliseconds());
   Reply reply = request(store_protocol::Command::get, key, "", patience);
+  if (reply.status == store_protocol::Status::rank_gone) throw RankLostError(reply.value);
   if (reply.status == store_protocol::Status::refused)
     throw RankLostError(fmt::format("{}: get {}: {}", what_, key, reply.value));
   if (reply.status != store_protocol::Status::ok) return std::nullopt;

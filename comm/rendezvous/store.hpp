@@ -22,9 +22,14 @@ class Store {
   /// there is none in time.
   Store(const Endpoint& endpoint, const std::string& token, Deadline deadline, int rank = 0,
         int world_size = 0);
+  /// Says goodbye, so that the server does not take this rank for dead.
+  ~Store();
+  Store(const Store&) = delete;
+  Store& operator=(const Store&) = delete;
 
   void set(std::string_view key, std::string_view value);
-  /// The value, once somebody has set it; empty if nobody does before the deadline.
+  /// The value, once somebody has set it; empty if nobody does before the deadline. Throws
+  /// RankLostError if a rank of the job has lost its connection: waiting for it would be in vain.
   std::optional<std::string> get(std::string_view key, Deadline deadline);
   /// Adds to a number that begins at 0; the sum.
   std::int64_t add(std::string_view key, std::int64_t delta);
@@ -36,6 +41,8 @@ class Store {
     store_protocol::Status status;
     std::string value;
   };
+  void send_request(store_protocol::Command command, std::string_view key, std::string_view value,
+                    std::chrono::milliseconds patience, Deadline deadline);
   Reply request(store_protocol::Command command, std::string_view key, std::string_view value,
                 std::chrono::milliseconds patience);
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The frames between Store and StoreServer, after the handshake: one request, one reply.
 //   request  u32 length of the rest | u8 command | u32 milliseconds | u32 key length | key | value
+//            (goodbye, before a client closes on purpose, has no reply)
 //   reply    u32 length of the rest | u8 status | value, or the reason of a refusal
 // Little-endian. Lengths beyond StoreLimits end the connection before anything is stored.
 #pragma once
@@ -11,8 +12,8 @@
 
 namespace collar::comm::store_protocol {
 
-enum class Command : std::uint8_t { set = 1, get = 2, add = 3 };
-enum class Status : std::uint8_t { ok = 0, not_there_in_time = 1, refused = 2 };
+enum class Command : std::uint8_t { set = 1, get = 2, add = 3, goodbye = 4 };
+enum class Status : std::uint8_t { ok = 0, not_there_in_time = 1, refused = 2, rank_gone = 3 };
 
 inline constexpr std::size_t kLengthBytes = 4;
 inline constexpr std::size_t kRequestHeaderBytes = 9;  // command, milliseconds, key length

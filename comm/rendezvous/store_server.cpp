@@ -47,7 +47,8 @@ struct Connection {
   std::vector<std::byte> out;
   std::optional<Waiting> waiting;
   bool finished = false;  // to be closed once `out` is sent
-  bool lost = false;      // to be closed now
+  bool said_goodbye = false;
+  bool lost = false;  // to be closed now
 };
 
 template <typename T>
@@ -146,8 +147,24 @@ class StoreServer::Loop {
   }
 
   void drop(Connection& connection) {
-    if (connection.stage != Connection::Stage::serving && !connection.finished) ++dropped_;
+    if (connection.lost) return;
     connection.lost = true;
+    if (connection.stage != Connection::Stage::serving) {
+      if (!connection.finished) ++dropped_;
+    } else if (!connection.said_goodbye && connection.greeting.world_size > 0) {
+      mourn(connection.greeting);
+    }
+  }
+
+  /// A rank is gone before all have met: nobody need wait for it any longer.
+  void mourn(const Greeting& rank) {
+    gone_ = fmt::format("rank {} (of {}) has died or was cut off before all ranks had met",
+                        rank.rank, rank.world_size);
+    for (Connection& connection : connections_)
+      if (connection.waiting) {
+        connection.waiting.reset();
+        reply(connection, Status::rank_gone, gone_);
+      }
   }
 
   void expire() {
@@ -254,6 +271,9 @@ class StoreServer::Loop {
       case Command::add:
         add(connection, key, value);
         break;
+      case Command::goodbye:
+        connection.said_goodbye = true;
+        break;
       default:
         reply(connection, Status::refused, "unknown command");
         break;
@@ -268,6 +288,8 @@ class StoreServer::Loop {
   void get(Connection& connection, const std::string& key, std::chrono::milliseconds patience) {
     if (const auto found = values_.find(key); found != values_.end())
       reply(connection, Status::ok, found->second);
+    else if (!gone_.empty())
+      reply(connection, Status::rank_gone, gone_);
     else if (patience.count() == 0)
       reply(connection, Status::not_there_in_time, "");
     else
@@ -328,6 +350,7 @@ class StoreServer::Loop {
   std::list<Connection> connections_;
   std::unordered_map<std::string, std::string> values_;
   std::size_t stored_bytes_ = 0;
+  std::string gone_;  // why waiting for a key is in vain
   std::optional<Deadline> full_until_;
 };
 

@@ -129,6 +129,11 @@ class Gathering {
     if (!verdict->empty()) throw RankLostError(*verdict);
   }
 
+  /// Throws if a rank has died since. Takes a moment.
+  void check_all_alive() {
+    (void)store_.get(options_.prefix + "/never", Deadline::after(std::chrono::milliseconds(20)));
+  }
+
   std::string socket_of(int peer) { return value(key("socket", peer)); }
 
   void check_host(int peer) {
@@ -183,7 +188,8 @@ class Gathering {
 Peer connect_to_peer(int peer, const std::string& socket_name, const HostGroupOptions& options,
                      Deadline deadline) {
   const std::string what = fmt::format("rank {}", peer);
-  auto found = identify(connect_to({socket_name, 0}, deadline));
+  // It listens before it tells where: if nobody is there any more, it has died.
+  auto found = identify(connect_to({socket_name, 0}, deadline.capped(std::chrono::seconds(1))));
   if (!found) throw UsageError(what + " belongs to another user");
   Greeting greeting;
   greeting.purpose = Purpose::peer;
@@ -195,17 +201,19 @@ Peer connect_to_peer(int peer, const std::string& socket_name, const HostGroupOp
 }
 
 /// Waits for one of the higher ranks; strangers are turned away.
-void accept_peer(const Listener& listener, const HostGroupOptions& options, Deadline deadline,
-                 std::vector<Peer>& peers) {
+void accept_peer(const Listener& listener, const HostGroupOptions& options, Gathering& gathering,
+                 Deadline deadline, std::vector<Peer>& peers) {
   pollfd entry{listener.socket.get(), POLLIN, 0};
-  while (::poll(&entry, 1, deadline.poll_milliseconds()) <= 0)
-    if (deadline.passed()) {
-      std::string missing;
-      for (int rank = options.rank + 1; rank < options.size; ++rank)
-        if (!peers[static_cast<std::size_t>(rank)].socket) missing += fmt::format(" {}", rank);
-      throw RankLostError(fmt::format("ranks that did not connect to rank {} within {}:{}",
-                                      options.rank, seconds_text(deadline.allowance()), missing));
-    }
+  while (::poll(&entry, 1, deadline.capped(std::chrono::milliseconds(50)).poll_milliseconds()) <=
+         0) {
+    gathering.check_all_alive();
+    if (!deadline.passed()) continue;
+    std::string missing;
+    for (int rank = options.rank + 1; rank < options.size; ++rank)
+      if (!peers[static_cast<std::size_t>(rank)].socket) missing += fmt::format(" {}", rank);
+    throw RankLostError(fmt::format("ranks that did not connect to rank {} within {}:{}",
+                                    options.rank, seconds_text(deadline.allowance()), missing));
+  }
   auto found = identify(accept_from(listener.socket));
   if (!found) return;
   try {
@@ -241,7 +249,7 @@ std::unique_ptr<Fabric> join_host_group(Store& store, const HostGroupOptions& op
         connect_to_peer(peer, gathering.socket_of(peer), options, deadline);
   for (int peer = options.rank + 1; peer < options.size; ++peer)
     while (!peers[static_cast<std::size_t>(peer)].socket)
-      accept_peer(listener, options, deadline, peers);
+      accept_peer(listener, options, gathering, deadline, peers);
   return std::make_unique<ProcessFabric>(options.rank, std::move(peers));
 }
 

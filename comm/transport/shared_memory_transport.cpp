@@ -20,7 +20,7 @@ namespace {
 
 // The stages of a wait: a few microseconds of spinning, some hundred of yielding, then naps.
 constexpr int kSpins = 100;
-constexpr int kYields = 200;
+constexpr std::chrono::microseconds kYielding(300);
 constexpr std::chrono::milliseconds kNap(50);
 /// How long a rank that has waited in vain watches the heartbeats of the others to find the silent
 /// one.
@@ -255,7 +255,8 @@ void SharedMemoryTransport::wait(Ready ready, Involves involves) {
       if (ready()) return;
       pause_cpu();
     }
-  for (int i = 0; i < kYields; ++i) {
+  // By the clock: on a busy machine a single yield can take milliseconds.
+  for (const Deadline yielding = Deadline::after(kYielding); !yielding.passed();) {
     if (ready()) return;
     ::sched_yield();
   }
@@ -308,16 +309,18 @@ void SharedMemoryTransport::give_up(Involves involves) {
     std::this_thread::sleep_for(kNap / 5);
   }
   std::string culprits;
-  const auto accuse_where = [&](auto&& guilty) {
+  const auto accuse_where = [&](auto&& guilty, const char* of) {
     for (int peer = 0; peer < size_; ++peer)
       if (peer != rank_ && guilty(peer))
-        culprits += fmt::format("{}rank {} ({}) is silent; {}", culprits.empty() ? "" : "; ", peer,
-                                fabric_->describe(peer), account_of(peer));
+        culprits += fmt::format("{}rank {} ({}) {}; {}", culprits.empty() ? "" : "; ", peer,
+                                fabric_->describe(peer), of, account_of(peer));
   };
-  accuse_where([&](int peer) {
-    return control(peer).heartbeat.load() == beats[static_cast<std::size_t>(peer)];
-  });
-  if (culprits.empty()) accuse_where(involves);
+  accuse_where(
+      [&](int peer) {
+        return control(peer).heartbeat.load() == beats[static_cast<std::size_t>(peer)];
+      },
+      "is silent");
+  if (culprits.empty()) accuse_where(involves, "does something else");
   fail(fmt::format("rank {} waited {} in {}: {}", rank_, seconds_text(deadline_.allowance()),
                    comm::describe(control(rank_).latest.fingerprint()), culprits));
 }

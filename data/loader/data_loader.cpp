@@ -117,7 +117,7 @@ DataLoader::Iterator DataLoader::begin() {
   auto batches = std::make_unique<Prefetcher>(dataset_, std::move(plan), size_, pool_, settings);
   ++epoch_;
   skip_ = 0;
-  return Iterator(std::move(batches));
+  return {std::move(batches), on_batch_};
 }
 
 }  // namespace collar::data

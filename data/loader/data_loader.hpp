@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <iterator>
 #include <memory>
 #include <optional>
@@ -42,7 +43,8 @@ class DataLoader {
     using value_type = Batch;
     using difference_type = std::ptrdiff_t;
 
-    explicit Iterator(std::unique_ptr<Prefetcher> batches) : batches_(std::move(batches)) {
+    Iterator(std::unique_ptr<Prefetcher> batches, std::function<void(Batch&)> on_batch)
+        : batches_(std::move(batches)), on_batch_(std::move(on_batch)) {
       ++*this;
     }
     const Batch& operator*() const { return *current_; }
@@ -50,6 +52,7 @@ class DataLoader {
     Iterator& operator++() {
       current_.reset();  // its memory may serve the batch after next
       current_ = batches_->next();
+      if (current_ && on_batch_) on_batch_(*current_);
       return *this;
     }
     void operator++(int) { ++*this; }
@@ -57,6 +60,7 @@ class DataLoader {
 
    private:
     std::unique_ptr<Prefetcher> batches_;
+    std::function<void(Batch&)> on_batch_;
     std::optional<Batch> current_;
   };
 
@@ -82,6 +86,9 @@ class DataLoader {
   /// The next pass leaves out the first `batches` batches of each rank, without reading them. A
   /// whole number of steps, or all of an epoch; UsageError otherwise.
   void start_at(std::int64_t batches);
+  /// Called with each batch of every pass that begins from now on, before the loop sees it: a run
+  /// moves its tensors to a device there, and learns whose turn it is.
+  void set_on_batch(std::function<void(Batch&)> on_batch) { on_batch_ = std::move(on_batch); }
   /// Takes a share of a job instead of all of it. For each step, each of the own ranks has its
   /// micro-batches, fewer at the end of an epoch. Throws UsageError if that cannot be.
   void shard(std::int64_t ranks, std::vector<int> own, int micro_batches_per_step = 1);
@@ -95,6 +102,7 @@ class DataLoader {
   LoaderShare share_;
   std::int64_t epoch_ = 0;
   std::int64_t skip_ = 0;
+  std::function<void(Batch&)> on_batch_;
   std::shared_ptr<TensorPool> pool_;
 };
 

@@ -29,17 +29,16 @@ void check_tensors(std::span<const CheckpointTensor> tensors) {
                                  tensors.size(), kMaxTensors));
   }
   std::set<std::pair<std::string_view, std::string_view>> names;
-  for (const CheckpointTensor& item : tensors) {
-    const std::string who = item.section + "/" + item.name;
-    if (item.section.size() > kMaxName || item.name.size() > kMaxName)
-      throw UsageError(fmt::format("write_checkpoint: {}: a name is longer than {} bytes",
-                                   shown(who), kMaxName));
-    if (!names.emplace(item.section, item.name).second)
-      throw UsageError(fmt::format("write_checkpoint: {} is given twice", shown(who)));
-    if (item.tensor.layout() != Layout::plain) {
-      throw UsageError(fmt::format("write_checkpoint: {} is {}; only plain tensors can be written",
-                                   shown(who), describe(item.tensor)));
-    }
+  for (const auto& [section, name, tensor] : tensors) {
+    const auto fail = [&section = section, &name = name](const std::string& reason) {
+      throw UsageError(fmt::format("write_checkpoint: tensor {} in section {} {}", shown(name),
+                                   shown(section), reason));
+    };
+    if (section.size() > kMaxName || name.size() > kMaxName)
+      fail(fmt::format("has a name longer than {} bytes", kMaxName));
+    if (!names.emplace(section, name).second) fail("is given twice");
+    if (tensor.layout() != Layout::plain)
+      fail(fmt::format("is {}; only plain tensors can be written", describe(tensor)));
   }
 }
 

@@ -9,7 +9,6 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <set>
-#include <tuple>
 
 #include "engine/io/bytes.hpp"
 #include "engine/io/durable_file.hpp"
@@ -43,30 +42,29 @@ std::vector<const NamedTensor*> in_file_order(std::span<const NamedTensor> tenso
   std::vector<const NamedTensor*> order;
   for (const NamedTensor& named : tensors) order.push_back(&named);
   std::sort(order.begin(), order.end(), [](const NamedTensor* a, const NamedTensor* b) {
-    return std::make_tuple(rank_of(b->tensor.dtype()), std::cref(a->name)) <
-           std::make_tuple(rank_of(a->tensor.dtype()), std::cref(b->name));
+    const std::size_t rank_a = rank_of(a->tensor.dtype());
+    const std::size_t rank_b = rank_of(b->tensor.dtype());
+    return rank_a != rank_b ? rank_a > rank_b : a->name < b->name;
   });
   return order;
 }
 
-void check_names(std::span<const NamedTensor> tensors) {
-  if (tensors.size() > kSafetensorsMaxTensors)
+void check_tensors(std::span<const NamedTensor> tensors) {
+  if (tensors.size() > kSafetensorsMaxTensors) {
     throw UsageError(fmt::format("write_safetensors: {} tensors, expected at most {}",
                                  tensors.size(), kSafetensorsMaxTensors));
+  }
   std::set<std::string_view> names;
-  for (const NamedTensor& named : tensors) {
-    if (named.name == "__metadata__" || named.name.size() > kSafetensorsMaxName ||
-        !names.insert(named.name).second) {
-      throw UsageError(
-          fmt::format("write_safetensors: the name '{:.80}' is reserved, longer than {} "
-                      "bytes or used twice",
-                      named.name, kSafetensorsMaxName));
-    }
-    if (named.tensor.layout() != Layout::plain) {
-      throw UsageError(
-          fmt::format("write_safetensors: tensor '{}' is {}; only plain tensors can be written",
-                      named.name, describe(named.tensor)));
-    }
+  for (const auto& [name, tensor] : tensors) {
+    const auto fail = [&name = name](const std::string& reason) {
+      throw UsageError(fmt::format("write_safetensors: tensor {} {}", shown(name), reason));
+    };
+    if (name == "__metadata__") fail("has the name that is reserved for metadata");
+    if (name.size() > kSafetensorsMaxName)
+      fail(fmt::format("has a name longer than {} bytes", kSafetensorsMaxName));
+    if (!names.insert(name).second) fail("is given twice");
+    if (tensor.layout() != Layout::plain)
+      fail(fmt::format("is {}; only plain tensors can be written", describe(tensor)));
   }
 }
 
@@ -138,7 +136,7 @@ Tensor SafetensorsFile::tensor(std::string_view name) const {
 void write_safetensors(const std::filesystem::path& path, std::span<const NamedTensor> tensors,
                        const std::map<std::string, std::string>& metadata,
                        std::shared_ptr<FileOperations> files) {
-  check_names(tensors);
+  check_tensors(tensors);
   const std::vector<const NamedTensor*> order = in_file_order(tensors);
 
   std::string text = "{";

@@ -14,7 +14,7 @@ Tensor softmax(const Tensor& x);
 Tensor log_softmax(const Tensor& x);
 
 struct CrossEntropyOptions {
-  Tensor weight;                     ///< f32 [C] or undefined
+  Tensor weight{};                   ///< f32 [C] or undefined
   std::int64_t ignore_index = -100;  ///< for index targets
   double label_smoothing = 0;
   Reduction reduction = Reduction::mean;

@@ -53,8 +53,9 @@ void normalise_slice(const Work& work, const Args& args, const float* mean, cons
                            ? args.mask.template as<std::uint8_t>() + position / 8
                            : nullptr;
   work.loops().norm.normalise(
-      work.run(strip), {at(args.x, position), at(args.residual, position), at(args.y, position),
-                        mask, mean + strip.channel, scale, shift, args.relu});
+      work.run(strip),
+      {at(args.x, position), at(args.residual, position), at(args.y, position), mask,
+       mean + strip.channel, scale, shift, args.relu, work.streams(args.y, strip)});
 }
 
 /// The mask of layouts in which strips share bytes of it, in a pass of its own.

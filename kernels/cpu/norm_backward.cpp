@@ -85,7 +85,8 @@ class Backward {
       coefficients = constant_statistics(coefficients);
       g.x = nullptr;
     }
-    work_.loops().norm.gradient(work_.run(strip), g, coefficients, at(args_.dx, position));
+    work_.loops().norm.gradient(work_.run(strip), g, coefficients, work_.streams(args_.dx, strip),
+                                at(args_.dx, position));
   }
 
  private:

@@ -6,6 +6,7 @@
 // by slice either way, so the bits are the same.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
 #include "kernels/core/element.hpp"
@@ -40,6 +41,14 @@ class Work {
   }
   std::int64_t position(const Strip& strip, std::int64_t image) const {
     return strip.offset + image * strips_.image_stride();
+  }
+
+  /// Whether a strip's results are stored past the caches: when the tensor is too large to be still
+  /// there when its reader comes, and vectors are aligned. The values are the same.
+  bool streams(const View& view, const Strip& strip) const {
+    constexpr std::size_t kCached = std::size_t{32} << 20;
+    return view.bytes() > kCached && strip.lanes > 1 && strips_.pixel_stride() % strip.lanes == 0 &&
+           reinterpret_cast<std::uintptr_t>(view.data) % CachingAllocator::kAlignment == 0;
   }
 
   /// body(strip number, strip)

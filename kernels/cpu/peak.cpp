@@ -124,7 +124,7 @@ double measure_peak_gflops(const CpuContext& context, DType dtype) {
 
 double measure_triad_gbs(const CpuContext& context) {
   constexpr std::int64_t kCount = std::int64_t{16} << 20;
-  const int threads = openmp_threads(context);
+  [[maybe_unused]] const int threads = openmp_threads(context);
   const auto a = std::make_unique_for_overwrite<float[]>(kCount);
   const auto b = std::make_unique_for_overwrite<float[]>(kCount);
   const auto c = std::make_unique_for_overwrite<float[]>(kCount);

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <map>
+#include <numeric>
 #include <set>
 #include <utility>
 
@@ -44,6 +45,8 @@ Optimizer::Optimizer(const std::vector<Parameters>& groups) : group_count_(group
   if (slots_.empty()) {
     throw UsageError("optimizer: no parameters to update; is everything frozen?");
   }
+  order_.resize(slots_.size());
+  std::iota(order_.begin(), order_.end(), std::size_t{0});
 }
 
 void Optimizer::step() {
@@ -76,11 +79,7 @@ void Optimizer::set_learning_rates(const std::vector<double>& rates) {
 
 Parameters Optimizer::parameters() const {
   Parameters all;
-  for (std::size_t group = 0; group < group_count_; ++group) {
-    for (const Slot& slot : slots_) {
-      if (slot.group == group) all.push_back({slot.name, slot.parameter});
-    }
-  }
+  for (const Slot& slot : slots_) all.push_back({slot.name, slot.parameter});
   return all;
 }
 
@@ -95,8 +94,9 @@ void Optimizer::bind_arena(const Tensor& arena) {
     const std::less<const float*> before;
     if (!before(place, base) && before(place, base + arena_elements_)) slot.offset = place - base;
   }
-  std::stable_sort(slots_.begin(), slots_.end(),
-                   [](const Slot& a, const Slot& b) { return a.offset < b.offset; });
+  std::stable_sort(order_.begin(), order_.end(), [this](std::size_t a, std::size_t b) {
+    return slots_[a].offset < slots_[b].offset;
+  });
   laid_out_ = false;
 }
 
@@ -112,7 +112,8 @@ void Optimizer::lay_out_state() {
     arenas.push_back(Tensor::zeros({total}, DType::f32, &context));
   }
   std::int64_t begin = 0;
-  for (Slot& slot : slots_) {
+  for (const std::size_t index : order_) {
+    Slot& slot = slots_[index];
     const std::int64_t end = begin + slot.parameter.numel();
     const bool had_state = slot.state.size() == names.size();
     std::vector<Tensor> state;
@@ -134,7 +135,6 @@ Optimizer::Piece Optimizer::piece_of(Slot& slot, const Tensor& gradient, std::in
     slot.last_update = update_number_;
     ++slot.steps;
   }
-  context_of(slot.name, slot.parameter);
   Piece piece{.group = slot.group,
               .step = slot.steps,
               .parameter = static_cast<float*>(slot.parameter.view().data) + first,
@@ -160,11 +160,16 @@ void Optimizer::update_parts(const PartOf& part_of) {
     return neighbours;
   };
   Piece pending;
-  for (Slot& slot : slots_) {
+  for (const std::size_t index : order_) {
+    Slot& slot = slots_[index];
     const auto [first, last] = part_of(slot);
     if (first >= last) continue;
     const Tensor gradient = slot.parameter.grad();
     if (!gradient.defined()) continue;
+    if (&context_of(slot.name, slot.parameter) != &context) {
+      throw UsageError(fmt::format("optimizer: parameter {} is on another device than {}",
+                                   slot.name, slots_.front().name));
+    }
     const Piece piece = piece_of(slot, gradient, first, last);
     if (pending.count > 0 && continues(pending, piece)) {
       pending.count += piece.count;
@@ -191,6 +196,8 @@ void Optimizer::update_range(std::int64_t begin, std::int64_t end) {
     throw UsageError(fmt::format("optimizer: range [{}, {}) of a gradient arena of {} elements",
                                  begin, end, std::max<std::int64_t>(0, arena_elements_)));
   }
+  if (update_number_ == 0)
+    throw UsageError("optimizer: begin_update() comes before update_range()");
   update_parts([begin, end](const Slot& slot) {
     if (slot.offset < 0) return Part{0, 0};
     return Part{std::max<std::int64_t>(0, begin - slot.offset),

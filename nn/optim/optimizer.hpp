@@ -62,7 +62,7 @@ class Optimizer {
   /// Sets the momentum (SGD) or beta1 (Adam) of all groups.
   virtual void set_momentum(double momentum) = 0;
 
-  /// All parameters, group by group.
+  /// All parameters, group by group, in the order they were given.
   Parameters parameters() const;
 
   /// "<parameter>/step" and, once a step was made, "<parameter>/<state>" under torch's names
@@ -120,7 +120,8 @@ class Optimizer {
   template <typename PartOf>
   void update_parts(const PartOf& part_of);
 
-  std::vector<Slot> slots_;  // in the order of their state
+  std::vector<Slot> slots_;         // group by group, as given
+  std::vector<std::size_t> order_;  // of the slots' state: that of their gradients in the arena
   std::size_t group_count_;
   std::size_t state_count_ = 0;  // as laid out
   bool laid_out_ = false;

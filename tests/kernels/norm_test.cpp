@@ -312,6 +312,48 @@ TEST_CASE("every instruction set normalises a blocked tensor to the same bits") 
   }
 }
 
+TEST_CASE("tensors larger than the caches, which are stored past them, get the same bits") {
+  CpuContext context({.threads = 2});
+  const Case whole{{3, 16, 440, 440}, DType::f32, Layout::blocked16};  // 37 MB
+  Buffer x(whole.shape, whole.dtype, whole.layout);
+  Buffer y(whole.shape, whole.dtype, whole.layout);
+  Buffer statistics({16});
+  x.randomize(1);
+  for (int c = 0; c < 16; ++c) statistics.data()[c] = 0.5f;
+  BatchNormInference forward;
+  forward.x = x.view();
+  forward.mean = forward.var = statistics.view();
+  forward.y = y.view();
+  forward.relu = true;
+  BatchNormBackward backward;
+  backward.dy[0] = backward.x = x.view();
+  backward.mean = backward.inv_std = statistics.view();
+  backward.dx = y.view();
+  backward.batch_statistics = false;
+
+  const std::int64_t image = whole.shape.numel() / 3;
+  Buffer small_y({1, 16, 440, 440}, whole.dtype, whole.layout);
+  const auto require_equal_images = [&](const auto& run_small) {
+    for (std::int64_t n = 0; n < 3; ++n) {
+      const View small_x{x.data() + n * image, whole.dtype, small_y.view().shape, whole.layout};
+      run_small(small_x);
+      REQUIRE(std::memcmp(y.data() + n * image, small_y.data(), small_y.view().bytes()) == 0);
+    }
+  };
+  kernels::batch_norm_inference(context, forward);
+  require_equal_images([&](View small_x) {
+    forward.x = small_x;
+    forward.y = small_y.view();
+    kernels::batch_norm_inference(context, forward);
+  });
+  kernels::batch_norm_backward(context, backward, {});
+  require_equal_images([&](View small_x) {
+    backward.dy[0] = backward.x = small_x;
+    backward.dx = small_y.view();
+    kernels::batch_norm_backward(context, backward, {});
+  });
+}
+
 TEST_CASE("a large mean costs no accuracy, and an outlier in front no more than itself") {
   CpuContext context;
   for (const Layout layout : {Layout::plain, Layout::blocked16}) {

@@ -81,6 +81,19 @@ COLLAR_INLINE void store(float* to, Floats<W> value) {
   __builtin_memcpy(to, &value, sizeof(value));
 }
 
+/// Stores past the caches, for results too large to be found there by whoever reads them next: it
+/// saves fetching the line that is overwritten. `to` is aligned to the size of the vector.
+template <int W>
+COLLAR_INLINE void stream(float* to, Floats<W> value) {
+#if defined(__AVX512F__)
+  if constexpr (W == 16) return _mm512_stream_ps(to, value);
+#endif
+#if defined(__AVX2__)
+  if constexpr (W == 8) return _mm256_stream_ps(to, value);
+#endif
+  store<W>(to, value);
+}
+
 /// The bits of the nearest bfloat16, in the lower halves: the rule of dtype_inline.hpp, lane by
 /// lane.
 template <int W>
@@ -101,6 +114,29 @@ COLLAR_INLINE void store(bfloat16* to, Floats<W> value) {
     halves = __builtin_convertvector(bfloat16_bits<W>(value), Halves);
   }
   __builtin_memcpy(&to->bits, &halves, sizeof(halves));
+}
+
+template <int W>
+COLLAR_INLINE void stream(bfloat16* to, Floats<W> value) {
+#if defined(__AVX2__)
+  using Halves = typename VectorOf<W>::Halves;
+  if constexpr (W == 16) {
+    const Halves halves = __builtin_convertvector(bfloat16_bits<W>(value), Halves);
+    return _mm256_stream_si256(reinterpret_cast<__m256i*>(to), __builtin_bit_cast(__m256i, halves));
+  }
+  if constexpr (W == 8) {
+    const Halves halves = __builtin_convertvector(bfloat16_bits<W>(value), Halves);
+    return _mm_stream_si128(reinterpret_cast<__m128i*>(to), __builtin_bit_cast(__m128i, halves));
+  }
+#endif
+  store<W>(to, value);
+}
+
+/// Orders streamed stores before whatever tells other threads that they are done.
+COLLAR_INLINE void finish_streaming() {
+#if defined(__AVX2__)
+  _mm_sfence();
+#endif
 }
 
 /// The value as an element of type T will hold it.

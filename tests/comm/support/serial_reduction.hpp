@@ -6,7 +6,7 @@
 #include <cmath>
 #include <cstdint>
 #include <cstring>
-#include <vector>
+#include <span>
 
 #include "comm/collectives/reduce.hpp"
 #include "kernels/core/dtype.hpp"
@@ -61,19 +61,18 @@ using Wider =
 
 /// DESIGN section 5: "split at the largest power of two below n, recursively".
 template <typename T>
-Wider<T> serial_tree(comm::ReduceOp op, const std::vector<T>& values) {
+Wider<T> serial_tree(comm::ReduceOp op, std::span<const T> values) {
   if (values.size() == 1) return static_cast<Wider<T>>(values[0]);
   std::size_t split = 1;
   while (2 * split < values.size()) split *= 2;
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(split);
-  return serial_apply(op, serial_tree(op, std::vector<T>(values.begin(), middle)),
-                      serial_tree(op, std::vector<T>(middle, values.end())));
+  return serial_apply(op, serial_tree(op, values.first(split)),
+                      serial_tree(op, values.subspan(split)));
 }
 
 /// The ring's order for an element of part `part`: ranks part + 1, part + 2, …, part; each partial
 /// sum travels as T.
 template <typename T>
-Wider<T> serial_ring(comm::ReduceOp op, const std::vector<T>& values, std::size_t part) {
+Wider<T> serial_ring(comm::ReduceOp op, std::span<const T> values, std::size_t part) {
   const std::size_t n = values.size();
   T travelling = values[(part + 1) % n];
   if (n == 1) return static_cast<Wider<T>>(travelling);
@@ -109,8 +108,9 @@ T sample(int rank, std::size_t index, bool with_specials) {
                                -std::numeric_limits<Real>::infinity()};
       if (x % 3 == 0) return static_cast<T>(specials[(x >> 32) % 5]);
     }
+    constexpr Real kPowers[] = {0x1p-26, 0x1p-25, 0x1p-24, 0x1p-23, 0x1p-22, 0x1p-21, 0x1p-20};
     const auto mantissa = static_cast<Real>(static_cast<std::int32_t>(x >> 40) - (1 << 23));
-    return static_cast<T>(std::ldexp(mantissa, static_cast<int>((x >> 8) % 7) - 26));
+    return static_cast<T>(mantissa * kPowers[(x >> 8) % 7]);
   }
 }
 

@@ -124,7 +124,7 @@ TEST_CASE("What cannot be written is refused and leaves the file as it was") {
     CHECK_THROWS_WITH(write_safetensors(path, tensors), Catch::Contains(reason));
     CHECK(bytes_of_file(path) == before);
   };
-  refuse({{"a", one}, {"a", one}}, "used twice");
+  refuse({{"a", one}, {"a", one}}, "given twice");
   refuse({{"__metadata__", one}}, "reserved");
   refuse({{std::string(5000, 'x'), one}}, "longer than");
   refuse({{"\xff", one}}, "not UTF-8");

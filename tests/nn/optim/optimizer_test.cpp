@@ -99,6 +99,7 @@ TEST_CASE("State follows its parameter when the arena is bound later") {
   a.step();
   b.step();
   b.bind_arena(pieces.gradients);
+  CHECK(b.parameters()[0].name == "p0");
   a.step();
   b.begin_update();
   b.update_range(0, 64);
@@ -111,6 +112,8 @@ TEST_CASE("A range outside the arena is refused, and so is one without an arena"
   SGD optimizer(setting.parameters);
   CHECK_THROWS_AS(optimizer.update_range(0, 1), UsageError);
   optimizer.bind_arena(setting.gradients);
+  CHECK_THROWS_AS(optimizer.update_range(0, 1), UsageError);
+  optimizer.begin_update();
   CHECK_THROWS_AS(optimizer.update_range(0, 65), UsageError);
   CHECK_THROWS_AS(optimizer.update_range(5, 4), UsageError);
 }

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+// `collar eval`: how good a trained model is on a folder of photos.
+#include <fmt/format.h>
+
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "apps/accelerate/evaluation.hpp"
+#include "apps/saved_model.hpp"
+#include "apps/verbs.hpp"
+#include "data/data.hpp"
+
+namespace collar::apps {
+namespace {
+
+struct Options {
+  std::string model;
+  std::string data;
+  int batch_size = 32;
+  int workers = 2;
+  int threads = 0;
+  bool json = false;
+};
+
+// The validation part of a folder that has one, or all of it; with the classes of the model.
+data::LabelledFiles photos_to_judge(const std::string& folder,
+                                    const std::vector<std::string>& classes) {
+  data::OpenedFolder opened = data::open_folder(folder);
+  data::LabelledFiles files = opened.valid ? *std::move(opened.valid) : std::move(opened.train);
+  return data::with_classes(std::move(files), classes);
+}
+
+ExitCode run(const Options& options) {
+  TrainedModel trained = load_trained_model(options.model);
+  const data::ImageFiles photos(photos_to_judge(options.data, class_names(trained.config)),
+                                trained.preprocessing.eval());
+  AcceleratorOptions accelerator_options;
+  accelerator_options.threads = options.threads;
+  Accelerator accelerator(accelerator_options);
+  data::DataLoader loader(photos, {.batch_size = options.batch_size, .workers = options.workers});
+  trained.model->freeze();
+  accelerator.prepare(*trained.model, loader);
+  const Evaluation result = evaluate(accelerator, *trained.model, loader);
+  if (!accelerator.is_main_process()) return ExitCode::done;
+  if (options.json) {
+    const nlohmann::ordered_json json{{"photos", result.accuracy.samples},
+                                      {"loss", result.loss},
+                                      {"top1", result.accuracy.top1()},
+                                      {"top5", result.accuracy.top5()}};
+    fmt::print("{}\n", json.dump());
+  } else {
+    fmt::print("{} photos of {} classes: loss {:.4f}, top-1 {:.2f} %, top-5 {:.2f} %\n",
+               result.accuracy.samples, photos.classes().size(), result.loss,
+               result.accuracy.top1(), result.accuracy.top5());
+  }
+  return ExitCode::done;
+}
+
+}  // namespace
+
+Verb add_eval(CLI::App& program) {
+  CLI::App* command = add_command(program, "eval", "Measure a trained model on a folder of photos");
+  const auto options = std::make_shared<Options>();
+  command
+      ->add_option("MODEL", options->model,
+                   "A run's folder, or any with model.safetensors and config.json")
+      ->required();
+  command
+      ->add_option("DATA", options->data,
+                   "The photos: the validation part of a folder, or a folder of classes")
+      ->required();
+  command->add_option("-b,--batch-size", options->batch_size, "Photos at a time")
+      ->type_name("N")
+      ->check(CLI::Range(1, 65536).description(""))
+      ->capture_default_str();
+  command->add_option("-j,--workers", options->workers, "Threads that load photos")
+      ->type_name("N")
+      ->check(CLI::Range(0, 256).description(""))
+      ->capture_default_str();
+  command
+      ->add_option("--threads", options->threads,
+                   "Threads that compute; 0: this process's share of the CPUs")
+      ->type_name("N")
+      ->check(CLI::Range(0, 1024).description(""))
+      ->capture_default_str();
+  command->add_flag("--json", options->json, "One line of JSON");
+  command->footer("Photos are prepared as in training. Runs under `collar launch -n N` too.");
+  return {command, [options] { return run(*options); }};
+}
+
+}  // namespace collar::apps

@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+// `collar train`: trains a classifier on a folder of photos, on as many processes as asked for.
+#include <fmt/chrono.h>
+#include <fmt/format.h>
+
+#include <cstdlib>
+#include <ctime>
+#include <memory>
+#include <system_error>
+
+#include "apps/accelerate/run_folder.hpp"
+#include "apps/launch/launcher.hpp"
+#include "apps/train/checkpoints.hpp"
+#include "apps/train/dry_run.hpp"
+#include "apps/train/trainer.hpp"
+#include "apps/train_options.hpp"
+#include "apps/verbs.hpp"
+#include "kernels/core/error.hpp"
+
+namespace collar::apps {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kRuns = "runs";
+
+void say(const std::string& text) {
+  fmt::print(stderr, "{}\n", text);
+}
+
+// The newest run of this model below runs/: what `--resume auto` means without --output.
+std::optional<fs::path> latest_run(const std::string& model) {
+  std::optional<fs::path> latest;
+  std::error_code ignored;
+  for (const auto& entry : fs::directory_iterator(kRuns, ignored)) {
+    const std::string name = entry.path().filename().native();
+    if (!name.starts_with(model + "-") || !RunFolder::holds_run(entry.path())) continue;
+    if (!latest || name > latest->filename().native()) latest = entry.path();
+  }
+  return latest;
+}
+
+std::string output_folder(const TrainOptions& options) {
+  if (!options.output.empty()) return options.output;
+  if (options.resume == "auto") {
+    if (const auto latest = latest_run(options.model)) return latest->native();
+  } else if (!options.resume.empty()) {  // RUN/checkpoints/step-N.collar
+    const fs::path run = fs::absolute(options.resume).parent_path().parent_path();
+    if (RunFolder::holds_run(run)) return run.native();
+  }
+  return fmt::format("{}/{}-{:%Y%m%d-%H%M%S}", kRuns, options.model,
+                     fmt::localtime(std::time(nullptr)));
+}
+
+// This program's own ranks: the same command line, and one folder for all of them.
+int launch_self(const TrainOptions& options, std::vector<std::string> arguments) {
+  arguments.insert(arguments.begin(), fs::read_symlink("/proc/self/exe").native());
+  setenv("COLLAR_OUTPUT", options.output.c_str(), 1);
+  LaunchOptions launch;
+  launch.ranks = options.ranks;
+  launch.log_dir = fs::path(options.output) / "log";
+  launch.tee = options.tee;
+  return launch_ranks(arguments, launch);
+}
+
+RunFolder::Start start_of(const TrainOptions& options) {
+  if (!options.resume.empty()) return RunFolder::Start::continued;
+  return options.force ? RunFolder::Start::over : RunFolder::Start::fresh;
+}
+
+std::optional<CheckpointFile> checkpoint_to_resume(const TrainOptions& options, bool is_main) {
+  if (options.resume.empty()) return std::nullopt;
+  if (options.resume != "auto") {
+    CheckpointFile file = CheckpointFile::open(options.resume);
+    file.verify();
+    return file;
+  }
+  return newest_checkpoint(fs::path(options.output) / "checkpoints",
+                           [&](const std::string& warning) {
+                             if (is_main) say("warning: " + warning);
+                           });
+}
+
+// Refuses to go on with other options than the run had, unless --force.
+void compare_options(const TrainOptions& options, const CheckpointInfo& info, bool is_main) {
+  const std::vector<OptionDifference> differences =
+      resume_differences(options_from_toml(info.config, "the checkpoint"), options);
+  if (differences.empty()) return;
+  std::string list;
+  for (const OptionDifference& difference : differences) {
+    list +=
+        fmt::format("\n  {}: {} before, {} now", difference.key, difference.before, difference.now);
+  }
+  if (!options.force) {
+    throw UsageError(
+        fmt::format("--resume: this run was made with other options, so going on would not give "
+                    "what it would have given:{}\n"
+                    "Give the options it had, or --force to go on with the new ones.",
+                    list));
+  }
+  if (is_main) say("warning: going on with options that differ:" + list);
+}
+
+// One rank.
+ExitCode train(const TrainOptions& options) {
+  Accelerator accelerator(accelerator_options(options));
+  const bool is_main = accelerator.is_main_process();
+  std::optional<CheckpointFile> checkpoint = checkpoint_to_resume(options, is_main);
+  if (checkpoint) {
+    const CheckpointInfo info = read_checkpoint_info(*checkpoint);
+    compare_options(options, info, is_main);
+    if (info.position.finished && options.resume == "auto") {
+      if (is_main) say(fmt::format("{}: this run is finished; nothing to do", options.output));
+      return ExitCode::done;
+    }
+  } else if (!options.resume.empty() && is_main) {
+    say("no checkpoint to go on from: starting afresh");
+  }
+  std::unique_ptr<RunFolder> folder;
+  if (is_main) {
+    folder =
+        std::make_unique<RunFolder>(options.output, start_of(options),
+                                    [](const std::string& warning) { say("warning: " + warning); });
+    folder->write_config(to_toml(options));
+  }
+  Trainer trainer(options, accelerator, folder.get());
+  if (checkpoint) trainer.resume(*checkpoint);
+  return trainer.run();
+}
+
+ExitCode run(TrainOptions options, const std::vector<std::string>& arguments) {
+  const comm::Environment environment = comm::Environment::from_process();
+  const bool launched = !environment.launcher.empty();
+  if (launched) options.ranks = environment.world_size;
+  options.output = output_folder(options);
+  if (options.dry_run) return show_plan(options);
+  if (!launched) {
+    say(fmt::format("collar train: {} on {}, {} {}, writing to {}", options.model, options.data,
+                    options.ranks, options.ranks == 1 ? "process" : "processes", options.output));
+  }
+  if (!launched && options.ranks > 1) {
+    if (options.resume.empty() && !options.force && RunFolder::holds_run(options.output)) {
+      throw UsageError(fmt::format(
+          "{} holds a run already: choose another --output, go on with --resume auto, or "
+          "start over with --force (it is moved aside)",
+          options.output));
+    }
+    return static_cast<ExitCode>(launch_self(options, arguments));
+  }
+  return train(options);
+}
+
+}  // namespace
+
+Verb add_train(CLI::App& program, std::span<const std::string> arguments) {
+  CLI::App* command = add_command(
+      program, "train", "Train a classifier on a folder of photos, on one or many processes");
+  const auto line = std::make_shared<TrainCommandLine>(*command);
+  command->footer(
+      "Options may also come from --config FILE or variables (COLLAR_BATCH_SIZE=32); what is given "
+      "here wins.\n"
+      "Learning rates follow accelerate: each of N ranks advances the schedule, so warm-up and "
+      "decay are\n"
+      "counted in batches of one rank.");
+  return {command, [line, words = std::vector<std::string>(arguments.begin(), arguments.end())] {
+            return run(line->resolve([](const char* name) { return std::getenv(name); }), words);
+          }};
+}
+
+}  // namespace collar::apps

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+// Trainer: the loop of `collar train` with everything around it: logging, evaluation, checkpoints,
+// stopping.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "apps/accelerate/accelerator.hpp"
+#include "apps/accelerate/evaluation.hpp"
+#include "apps/accelerate/progress.hpp"
+#include "apps/accelerate/run_folder.hpp"
+#include "apps/exit_codes.hpp"
+#include "apps/train/checkpoints.hpp"
+#include "apps/train/job.hpp"
+#include "apps/train/stop_signal.hpp"
+#include "engine/ops/loss.hpp"
+
+namespace collar::apps {
+
+class Trainer {
+ public:
+  /// Puts the run together: opens the photos, makes the model, joins the other ranks. On the main
+  /// process `folder` is where the run writes; null elsewhere.
+  Trainer(const TrainOptions& options, Accelerator& accelerator, RunFolder* folder);
+
+  /// Sets the run to the state of a checkpoint. Throws UsageError listing the options that differ
+  /// unless --force.
+  void resume(const CheckpointFile& checkpoint);
+  bool finished() const { return position_.finished; }
+  const Position& position() const { return position_; }
+
+  /// Trains from where the run is to its end, or until a signal asks to stop; then the state is
+  /// saved.
+  ExitCode run();
+
+ private:
+  using Clock = std::chrono::steady_clock;
+
+  /// What has been added up since a step, a line of the log, or an epoch began.
+  struct Meter {
+    nn::Average loss;
+    std::int64_t images = 0;
+    double wait_seconds = 0;
+    Clock::time_point begin = Clock::now();
+
+    double seconds() const { return std::chrono::duration<double>(Clock::now() - begin).count(); }
+  };
+  /// What all ranks learn of a step.
+  struct StepOutcome {
+    double loss = 0;
+    StopRequest stop = StopRequest::none;
+  };
+
+  void describe() const;
+  ExitCode train_epoch();
+  void micro_batch(const data::Batch& batch);
+  StepOutcome end_step(const data::Batch& batch);
+  void log_step(const StepOutcome& outcome, double rate, std::optional<double> grad_norm);
+  void end_epoch();
+  bool checkpoint_due(bool epoch_over) const;
+  void save();
+  void finish();
+  [[noreturn]] void fail_on_loss(const data::Batch& batch, double loss) const;
+
+  void note(const std::string& text) const;
+  void result(const nlohmann::ordered_json& json, const std::string& text) const;
+  bool is_main() const { return accelerator_.is_main_process(); }
+  Trained trained() { return {*model_, *optimizer_, *schedule_}; }
+
+  const TrainOptions& options_;
+  Accelerator& accelerator_;
+  RunFolder* folder_;
+  Photos photos_;
+  std::unique_ptr<nn::ResNet> model_;
+  std::unique_ptr<nn::Optimizer> optimizer_;
+  Lengths lengths_;
+  std::unique_ptr<nn::Schedule> schedule_;
+  data::DataLoader train_loader_;
+  data::DataLoader valid_loader_;
+  CrossEntropyOptions loss_options_;
+  StopSignal stop_signal_;
+  std::unique_ptr<Progress> progress_;
+
+  Position position_;
+  Position saved_;  // of the latest checkpoint
+  Clock::time_point last_save_ = Clock::now();
+  Meter step_, interval_, epoch_;
+  Clock::time_point begin_ = Clock::now();
+  double best_top1_ = -1;
+  std::int64_t best_epoch_ = 0;
+};
+
+}  // namespace collar::apps

@@ -1,0 +1,267 @@
+// SPDX-License-Identifier: Apache-2.0
+// The store: what clients set, others get; and what strangers do to it, which is nothing.
+#include "comm/rendezvous/store.hpp"
+
+#include <fmt/format.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+
+#include <catch2/catch.hpp>
+#include <future>
+#include <thread>
+
+#include "comm/rendezvous/handshake.hpp"
+#include "comm/rendezvous/store_server.hpp"
+#include "kernels/core/error.hpp"
+
+using namespace collar;
+using namespace collar::comm;
+using namespace std::chrono_literals;
+
+namespace {
+
+Deadline soon() {
+  return Deadline::after(5s);
+}
+Endpoint any_port() {
+  return {"127.0.0.1", 0};
+}
+
+template <typename Condition>
+bool eventually(Condition condition) {
+  const Deadline deadline = soon();
+  while (!condition()) {
+    if (deadline.passed()) return false;
+    std::this_thread::sleep_for(1ms);
+  }
+  return true;
+}
+
+void send_text(const FileDescriptor& socket, std::string_view text) {
+  send_all(socket.get(), std::as_bytes(std::span(text)), soon(), "the test");
+}
+
+/// Whether the other side has closed the connection.
+bool is_closed(const FileDescriptor& socket) {
+  return eventually([&] {
+    char byte;
+    const ssize_t n = ::recv(socket.get(), &byte, 1, MSG_DONTWAIT);
+    return n == 0 || (n < 0 && errno == ECONNRESET);
+  });
+}
+
+template <typename E, typename Call>
+std::string message_of(Call call) {
+  try {
+    call();
+  } catch (const E& error) {
+    return error.what();
+  }
+  return "nothing was thrown";
+}
+
+}  // namespace
+
+TEST_CASE("What one client sets, another gets, also if it asks first") {
+  const Endpoint where =
+      GENERATE(Endpoint{"127.0.0.1", 0}, Endpoint{"localhost", 0},
+               Endpoint{"@collar-test-store-" + make_job_token().substr(0, 16), 0});
+  const StoreServer server(where, "token");
+  Store a(server.endpoint(), "token", soon());
+  Store b(server.endpoint(), "token", soon());
+  a.set("name", "value");
+  CHECK(b.get("name", soon()) == "value");
+  auto later = std::async(std::launch::async, [&] { return b.get("later", soon()); });
+  std::this_thread::sleep_for(20ms);
+  a.set("later", std::string(1 << 20, 'x'));
+  CHECK(later.get() == std::string(1 << 20, 'x'));
+  CHECK(a.add("count", 2) == 2);
+  CHECK(b.add("count", -5) == -3);
+  CHECK(a.get("count", soon()) == "-3");
+}
+
+TEST_CASE("The store works over IPv6") {
+  try {
+    const StoreServer server({"::1", 0}, "token");
+    Store client(server.endpoint(), "token", soon());
+    client.set("k", "v");
+    CHECK(client.get("k", soon()) == "v");
+    CHECK(to_string(server.endpoint()) == fmt::format("[::1]:{}", server.endpoint().port));
+  } catch (const UsageError& error) {
+    std::printf("COLLAR_SKIPPED: no IPv6 here: %s\n", error.what());
+  }
+}
+
+TEST_CASE("Waiting for a key ends at the deadline") {
+  const StoreServer server(any_port(), "");
+  Store client(server.endpoint(), "", soon());
+  const auto begin = std::chrono::steady_clock::now();
+  CHECK_FALSE(client.get("nobody sets this", Deadline::after(100ms)).has_value());
+  const auto elapsed = std::chrono::steady_clock::now() - begin;
+  CHECK(elapsed >= 95ms);
+  CHECK(elapsed < 2s);
+  client.set("still", "usable");
+  CHECK(client.get("still", soon()) == "usable");
+}
+
+TEST_CASE("A client may come before the server") {
+  const Endpoint where = {"@collar-test-early-" + make_job_token().substr(0, 16), 0};
+  auto early = std::async(std::launch::async, [&] { Store client(where, "t", soon()); });
+  std::this_thread::sleep_for(50ms);
+  const StoreServer server(where, "t");
+  CHECK_NOTHROW(early.get());
+}
+
+TEST_CASE("No server within the deadline is an error with the address") {
+  Endpoint nobody = any_port();
+  {
+    const Listener listener = listen_on(nobody);
+    nobody = listener.endpoint;
+  }
+  const std::string message =
+      message_of<RankLostError>([&] { Store client(nobody, "t", Deadline::after(100ms)); });
+  CHECK_THAT(message, Catch::Contains(to_string(nobody)) && Catch::Contains("Connection refused"));
+}
+
+TEST_CASE("A wrong token is refused, and both sides know why") {
+  const StoreServer server(any_port(), "right");
+  const std::string message =
+      message_of<UsageError>([&] { Store client(server.endpoint(), "wrong", soon()); });
+  CHECK_THAT(message,
+             Catch::Contains("wrong job token") && Catch::Contains(to_string(server.endpoint())));
+  CHECK(server.statistics().refused == 1);
+  CHECK(server.statistics().accepted == 0);
+}
+
+TEST_CASE("A server that does not know the token is not trusted") {
+  // It answers with a challenge and accepts whatever comes, but cannot prove anything.
+  const Listener listener = listen_on(any_port());
+  auto impostor = std::async(std::launch::async, [&] {
+    FileDescriptor socket;
+    eventually([&] { return static_cast<bool>(socket = accept_from(listener.socket)); });
+    Greeting greeting;
+    receive_all(socket.get(), std::as_writable_bytes(std::span(&greeting, 1)), soon(), "greeting");
+    const Challenge challenge;
+    send_all(socket.get(), std::as_bytes(std::span(&challenge, 1)), soon(), "challenge");
+    Digest proof;
+    receive_all(socket.get(), std::as_writable_bytes(std::span(&proof, 1)), soon(), "proof");
+    Verdict verdict;
+    verdict.accepted = 1;
+    send_all(socket.get(), std::as_bytes(std::span(&verdict, 1)), soon(), "verdict");
+  });
+  CHECK_THAT(message_of<UsageError>([&] { Store client(listener.endpoint, "token", soon()); }),
+             Catch::Contains("belongs to another job"));
+}
+
+TEST_CASE("Another protocol version is told which one is expected") {
+  const StoreServer server(any_port(), "t");
+  const FileDescriptor socket = connect_to(server.endpoint(), soon());
+  Greeting greeting;
+  greeting.version = 7;
+  CHECK_THAT(
+      message_of<UsageError>([&] { greet(socket.get(), greeting, "t", soon(), "the store"); }),
+      Catch::Contains("protocol version 1 here, 7 there"));
+}
+
+TEST_CASE("Garbage, silence and half a greeting do no harm") {
+  StoreLimits limits;
+  limits.handshake = 200ms;
+  const StoreServer server(any_port(), "t", limits);
+  const FileDescriptor http = connect_to(server.endpoint(), soon());
+  send_text(http, "GET / HTTP/1.1\r\n\r\n");
+  const FileDescriptor zeros = connect_to(server.endpoint(), soon());
+  send_text(zeros, std::string(5000, '\0'));
+  const FileDescriptor silent = connect_to(server.endpoint(), soon());
+  const FileDescriptor half = connect_to(server.endpoint(), soon());
+  send_text(half, "COLLAR-C\x01");
+  Store client(server.endpoint(), "t", soon());
+  client.set("k", "v");
+  CHECK(is_closed(http));
+  CHECK(is_closed(zeros));
+  CHECK(is_closed(silent));
+  CHECK(is_closed(half));
+  CHECK(eventually([&] { return server.statistics().dropped == 4; }));
+  CHECK(client.get("k", soon()) == "v");
+}
+
+TEST_CASE("A crowd of strangers keeps nobody out") {
+  StoreLimits limits;
+  limits.strangers = 8;
+  const StoreServer server(any_port(), "t", limits);
+  std::vector<FileDescriptor> crowd;
+  for (int i = 0; i < 100; ++i) crowd.push_back(connect_to(server.endpoint(), soon()));
+  Store client(server.endpoint(), "t", soon());
+  CHECK(client.add("n", 1) == 1);
+  CHECK(eventually([&] { return server.statistics().dropped >= 90; }));
+}
+
+TEST_CASE("A client that has proved the token still cannot send frames without bound") {
+  const StoreServer server(any_port(), "t");
+  const FileDescriptor socket = connect_to(server.endpoint(), soon());
+  Greeting greeting;
+  greeting.nonce = random_nonce();
+  greet(socket.get(), greeting, "t", soon(), "the store");
+  send_text(socket, "\xff\xff\xff\x7f garbage");
+  CHECK(is_closed(socket));
+  Store client(server.endpoint(), "t", soon());
+  CHECK_THROWS_AS(client.set(std::string(300, 'k'), "v"), RankLostError);
+  Store other(server.endpoint(), "t", soon());
+  CHECK(other.add("n", 1) == 1);
+}
+
+TEST_CASE("The store's size is bounded") {
+  StoreLimits limits;
+  limits.keys = 3;
+  const StoreServer server(any_port(), "t", limits);
+  Store client(server.endpoint(), "t", soon());
+  for (const char* key : {"a", "b", "c", "a"}) client.set(key, "v");
+  CHECK_THAT(message_of<RankLostError>([&] { client.set("d", "v"); }),
+             Catch::Contains("the store is full"));
+  CHECK_THROWS_AS(client.add("a", 1), RankLostError);  // not a number
+}
+
+TEST_CASE("An address in use is named, and so is an open door without a token") {
+  const StoreServer server(any_port(), "t");
+  CHECK_THAT(message_of<UsageError>([&] { StoreServer second(server.endpoint(), "t"); }),
+             Catch::Contains(to_string(server.endpoint())) && Catch::Contains("another process"));
+  CHECK_THAT(message_of<UsageError>([&] {
+               StoreServer open({"0.0.0.0", 0}, "");
+             }),
+             Catch::Contains("COLLAR_JOB_TOKEN"));
+  CHECK_THAT(message_of<UsageError>([&] {
+               StoreServer nowhere({"no-such-host.invalid", 1}, "t");
+             }),
+             Catch::Contains("no-such-host.invalid"));
+}
+
+TEST_CASE("A rank whose connection breaks is reported to those who wait, one that leaves is not") {
+  const StoreServer server(any_port(), "t");
+  Store waiting(server.endpoint(), "t", soon(), 0, 3);
+  { const Store leaving(server.endpoint(), "t", soon(), 1, 3); }
+  CHECK_FALSE(waiting.get("x", Deadline::after(50ms)).has_value());
+  auto patient = std::async(std::launch::async, [&] { return waiting.get("x", soon()); });
+  {
+    const FileDescriptor socket = connect_to(server.endpoint(), soon());
+    Greeting greeting;
+    greeting.rank = 2;
+    greeting.world_size = 3;
+    greet(socket.get(), greeting, "t", soon(), "the store");
+  }
+  CHECK_THAT(message_of<RankLostError>([&] { patient.get(); }), Catch::Contains("rank 2 (of 3)"));
+}
+
+TEST_CASE("Without descriptors left the server waits and then goes on") {
+  const StoreServer server(any_port(), "t");
+  rlimit before{};
+  REQUIRE(::getrlimit(RLIMIT_NOFILE, &before) == 0);
+  std::vector<FileDescriptor> connections;
+  for (int i = 0; i < 5; ++i) connections.push_back(connect_to(server.endpoint(), soon()));
+  FileDescriptor highest(::dup(0));
+  rlimit tight = before;
+  tight.rlim_cur = static_cast<rlim_t>(highest.get()) + 2;  // for the client's end only
+  REQUIRE(::setrlimit(RLIMIT_NOFILE, &tight) == 0);
+  auto late = std::async(std::launch::async, [&] { Store client(server.endpoint(), "t", soon()); });
+  std::this_thread::sleep_for(150ms);
+  REQUIRE(::setrlimit(RLIMIT_NOFILE, &before) == 0);
+  CHECK_NOTHROW(late.get());
+}
