@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "apps/train_options.hpp"
 
-#include <fmt/chrono.h>
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -358,12 +357,6 @@ void validate(const TrainOptions& options) {
       throw UsageError(fmt::format("--decay-milestones: expected whole numbers, got {}", step));
     }
   }
-}
-
-std::string default_output(const TrainOptions& options, std::time_t now) {
-  std::tm local{};
-  localtime_r(&now, &local);
-  return fmt::format("runs/{}-{:%Y%m%d-%H%M%S}", options.model, local);
 }
 
 std::string to_toml(const TrainOptions& options) {

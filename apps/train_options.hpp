@@ -6,7 +6,6 @@
 
 #include <CLI/CLI.hpp>
 #include <cstdint>
-#include <ctime>
 #include <functional>
 #include <map>
 #include <optional>
@@ -122,9 +121,6 @@ void set_option(TrainOptions& options, const std::string& key, const std::string
 
 /// Throws UsageError for values that are fine alone and not together.
 void validate(const TrainOptions& options);
-
-/// Where a run goes that was given no --output: runs/MODEL-DATE-TIME, in local time.
-std::string default_output(const TrainOptions& options, std::time_t now);
 
 /// config.toml: every option but those of Effect::control. Reading it gives the same options.
 std::string to_toml(const TrainOptions& options);

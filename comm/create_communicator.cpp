@@ -5,9 +5,9 @@
 
 #include <charconv>
 #include <cstdlib>
+#include <future>
 #include <optional>
 #include <string_view>
-#include <thread>
 
 #include "comm/rendezvous/store.hpp"
 #include "comm/rendezvous/store_server.hpp"
@@ -38,6 +38,23 @@ Endpoint store_endpoint(const Environment& environment) {
   return environment.store;
 }
 
+/// Meets the other ranks at the store, which is needed until the transport of all ranks stands.
+std::unique_ptr<Transport> meet(const Environment& environment,
+                                const CommunicatorOptions& options) {
+  const Deadline deadline = Deadline::after(options.join_timeout);
+  const Endpoint endpoint = store_endpoint(environment);
+  std::optional<StoreServer> server;
+  if (environment.rank == 0 && !environment.store_is_hosted)
+    server.emplace(endpoint, environment.job_token);
+  Store store(endpoint, environment.job_token, deadline, environment.rank, environment.world_size);
+  HostGroupOptions group;
+  group.rank = environment.rank;
+  group.size = environment.world_size;
+  group.token = environment.job_token;
+  group.prefix = options.group;
+  return std::make_unique<SharedMemoryTransport>(join_host_group(store, group, deadline), deadline);
+}
+
 }  // namespace
 
 CommunicatorOptions CommunicatorOptions::from_process() {
@@ -53,36 +70,23 @@ std::unique_ptr<Communicator> create_communicator(const Environment& environment
                                                   const CommunicatorOptions& options) {
   if (environment.world_size == 1)
     return std::move(create_thread_communicators(1, options.host).front());
-  const Deadline deadline = Deadline::after(options.join_timeout);
-  const Endpoint endpoint = store_endpoint(environment);
-  std::optional<StoreServer>
-      server;  // needed until all ranks have met, which share() makes sure of
-  if (environment.rank == 0 && !environment.store_is_hosted)
-    server.emplace(endpoint, environment.job_token);
-  Store store(endpoint, environment.job_token, deadline, environment.rank, environment.world_size);
-  HostGroupOptions group;
-  group.rank = environment.rank;
-  group.size = environment.world_size;
-  group.token = environment.job_token;
-  auto transport =
-      std::make_unique<SharedMemoryTransport>(join_host_group(store, group, deadline), deadline);
-  return std::make_unique<HostCommunicator>(std::move(transport), options.host);
+  auto communicator = std::make_unique<HostCommunicator>(meet(environment, options), options.host);
+  communicator->barrier();  // rank 0's store is closed now, and its address free for another group
+  return communicator;
 }
 
 std::vector<std::unique_ptr<Communicator>> create_thread_communicators(int size,
                                                                        const HostOptions& options) {
+  std::vector<std::future<std::unique_ptr<Transport>>> transports;  // they come to be together
   std::vector<std::unique_ptr<Fabric>> fabrics = make_thread_fabrics(size);
-  std::vector<std::unique_ptr<Transport>> transports(fabrics.size());
-  std::vector<std::thread> threads;  // transports come to be together
-  for (std::size_t rank = 0; rank < fabrics.size(); ++rank)
-    threads.emplace_back([&, rank] {
-      transports[rank] = std::make_unique<SharedMemoryTransport>(
-          std::move(fabrics[rank]), Deadline::after(std::chrono::minutes(1)));
-    });
-  for (std::thread& thread : threads) thread.join();
+  for (std::unique_ptr<Fabric>& fabric : fabrics)
+    transports.push_back(std::async(std::launch::async, [&fabric, &options] {
+      return std::unique_ptr<Transport>(std::make_unique<SharedMemoryTransport>(
+          std::move(fabric), Deadline::after(options.timeout)));
+    }));
   std::vector<std::unique_ptr<Communicator>> communicators;
   for (auto& transport : transports)
-    communicators.push_back(std::make_unique<HostCommunicator>(std::move(transport), options));
+    communicators.push_back(std::make_unique<HostCommunicator>(transport.get(), options));
   return communicators;
 }
 

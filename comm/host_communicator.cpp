@@ -51,7 +51,15 @@ HostCommunicator::~HostCommunicator() {
   thread_.join();
 }
 
+void HostCommunicator::check_process() const {
+  if (::getpid() != process_)
+    throw UsageError(fmt::format(
+        "process {} was forked from rank {} (process {}) and may not use its communicator",
+        ::getpid(), rank(), process_));
+}
+
 Work HostCommunicator::start(Operation operation) {
+  check_process();
   const auto state = std::make_shared<Work::State>();
   {
     const std::lock_guard lock(mutex_);
@@ -84,6 +92,7 @@ void HostCommunicator::abort(const std::string& reason) {
 }
 
 void HostCommunicator::in_order(const Task& task) {
+  check_process();
   std::shared_ptr<Work::State> queued;
   {
     const std::lock_guard lock(mutex_);

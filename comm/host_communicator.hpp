@@ -50,6 +50,8 @@ class HostCommunicator final : public Communicator {
     std::shared_ptr<Work::State> state;
   };
 
+  /// Throws UsageError in a forked child.
+  void check_process() const;
   /// Carries out a task after those before it: here, if there are none, else in the thread.
   void in_order(const Task& task);
   void serve_queue();

@@ -14,7 +14,6 @@
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
-#include <fstream>
 #include <system_error>
 #include <utility>
 
@@ -71,9 +70,9 @@ class Job {
     }
     try {
       for (int rank = 0; rank < options_.ranks; ++rank) {
-        Variables variables = rank_variables(rank, options_.ranks, port_.port(), token);
-        variables.insert(variables.end(), options_.variables.begin(), options_.variables.end());
-        start_rank(rank, {.program = program, .arguments = command, .variables = variables});
+        start_rank(rank, {.program = program,
+                          .arguments = command,
+                          .variables = rank_variables(rank, options_.ranks, port_.port(), token)});
       }
     } catch (...) {
       end_at_once();
@@ -320,19 +319,6 @@ Variables rank_variables(int rank, int ranks, int port, const std::string& token
                            std::to_string(std::max(1, available_cpus() / ranks)));
   }
   return variables;
-}
-
-std::vector<std::string> own_command() {
-  std::vector<std::string> words;
-  std::ifstream file("/proc/self/cmdline", std::ios::binary);
-  for (std::string word; std::getline(file, word, '\0');) words.push_back(word);
-  std::error_code error;
-  const auto program = std::filesystem::read_symlink("/proc/self/exe", error);
-  if (error || words.empty()) {
-    throw DeviceError("launch: cannot find out from /proc/self how this program was started");
-  }
-  words.front() = program.string();
-  return words;
 }
 
 int launch_ranks(const std::vector<std::string>& command, const LaunchOptions& options) {

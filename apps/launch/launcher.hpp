@@ -21,7 +21,6 @@ struct LaunchOptions {
   std::chrono::milliseconds grace{10'000};       ///< from SIGTERM to SIGKILL after a failure
   std::chrono::milliseconds stop_grace{60'000};  ///< the same after Ctrl-C, SIGTERM, SIGUSR1
   int messages = 2;                              ///< descriptor the launcher writes to
-  Variables variables;                           ///< more of them for every rank
 };
 
 /// Runs `command` (argument 0 is looked up in PATH) once for each rank and returns the job's exit
@@ -40,9 +39,5 @@ Variables rank_variables(int rank, int ranks, int port, const std::string& token
 
 /// 256 random bits in hexadecimal.
 std::string make_job_token();
-
-/// The command this process was started with, argument 0 replaced by the path of its program: what
-/// a verb launches to run itself as ranks. Throws DeviceError.
-std::vector<std::string> own_command();
 
 }  // namespace collar::apps

@@ -8,12 +8,11 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
-#include <charconv>
 #include <list>
 #include <optional>
 #include <string_view>
-#include <unordered_map>
 #include <vector>
 
 #include "comm/rendezvous/handshake.hpp"
@@ -73,6 +72,7 @@ class StoreServer::Loop {
       : listener_(listener),
         token_(std::move(token)),
         limits_(limits),
+        table_(limits),
         wake_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
     if (!wake_) throw DeviceError("eventfd failed: " + system_error_text(errno));
   }
@@ -263,13 +263,13 @@ class StoreServer::Loop {
     in.erase(in.begin(), in.begin() + static_cast<std::ptrdiff_t>(kLengthBytes + length));
     switch (command) {
       case Command::set:
-        set(connection, key, value);
+        changed(connection, key, table_.set(key, value));
+        break;
+      case Command::add:
+        changed(connection, key, table_.add(key, value));
         break;
       case Command::get:
         get(connection, key, patience);
-        break;
-      case Command::add:
-        add(connection, key, value);
         break;
       case Command::goodbye:
         connection.said_goodbye = true;
@@ -281,13 +281,9 @@ class StoreServer::Loop {
     return true;
   }
 
-  void set(Connection& connection, const std::string& key, const std::string& value) {
-    if (store(connection, key, value)) reply(connection, Status::ok, "");
-  }
-
   void get(Connection& connection, const std::string& key, std::chrono::milliseconds patience) {
-    if (const auto found = values_.find(key); found != values_.end())
-      reply(connection, Status::ok, found->second);
+    if (const std::string* const value = table_.find(key); value != nullptr)
+      reply(connection, Status::ok, *value);
     else if (!gone_.empty())
       reply(connection, Status::rank_gone, gone_);
     else if (patience.count() == 0)
@@ -296,39 +292,15 @@ class StoreServer::Loop {
       connection.waiting = Waiting{key, Deadline::after(patience)};
   }
 
-  void add(Connection& connection, const std::string& key, const std::string& value) {
-    std::int64_t current = 0;
-    std::int64_t delta = 0;
-    const auto number = [](const std::string& text, std::int64_t& result) {
-      const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), result);
-      return error == std::errc() && end == text.data() + text.size();
-    };
-    const auto found = values_.find(key);
-    if (!number(value, delta) || (found != values_.end() && !number(found->second, current)))
-      return reply(connection, Status::refused, "add: not a number");
-    if (__builtin_add_overflow(current, delta, &current))
-      return reply(connection, Status::refused, "add: the sum does not fit in 64 bits");
-    if (store(connection, key, std::to_string(current)))
-      reply(connection, Status::ok, std::to_string(current));
-  }
-
-  bool store(Connection& connection, const std::string& key, const std::string& value) {
-    const auto found = values_.find(key);
-    const std::size_t before = found == values_.end() ? 0 : key.size() + found->second.size();
-    const std::size_t after = key.size() + value.size();
-    if ((before == 0 && values_.size() >= limits_.keys) ||
-        stored_bytes_ - before + after > limits_.total_bytes) {
-      reply(connection, Status::refused, "the store is full");
-      return false;
-    }
-    stored_bytes_ = stored_bytes_ - before + after;
-    values_[key] = value;
+  /// Answers a set or add, and those who have waited for the key.
+  void changed(Connection& connection, const std::string& key, const StoreTable::Reply& result) {
+    reply(connection, result.status, result.value);
+    if (result.status != Status::ok) return;
     for (Connection& other : connections_)
       if (other.waiting && other.waiting->key == key) {
         other.waiting.reset();
-        reply(other, Status::ok, value);
+        reply(other, Status::ok, *table_.find(key));
       }
-    return true;
   }
 
   void reply(Connection& connection, Status status, std::string_view value) {
@@ -344,12 +316,11 @@ class StoreServer::Loop {
   const FileDescriptor& listener_;
   std::string token_;
   StoreLimits limits_;
+  StoreTable table_;
   FileDescriptor wake_;
   std::atomic<bool> stopping_{false};
   std::atomic<std::uint64_t> accepted_{0}, refused_{0}, dropped_{0};
   std::list<Connection> connections_;
-  std::unordered_map<std::string, std::string> values_;
-  std::size_t stored_bytes_ = 0;
   std::string gone_;  // why waiting for a key is in vain
   std::optional<Deadline> full_until_;
 };

@@ -5,28 +5,15 @@
 // nothing waits for one client.
 #pragma once
 
-#include <atomic>
-#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <string>
 #include <thread>
 
-#include "comm/rendezvous/deadline.hpp"
 #include "comm/rendezvous/socket.hpp"
+#include "comm/rendezvous/store_table.hpp"
 
 namespace collar::comm {
-
-struct StoreLimits {
-  std::size_t key_bytes = 256;
-  std::size_t value_bytes = 1 << 20;
-  std::size_t keys = 100'000;
-  std::size_t total_bytes = std::size_t{256} << 20;
-  std::size_t clients = 4096;  ///< connections that have proved the token
-  std::size_t strangers =
-      64;  ///< connections that have not yet: the oldest is dropped for a new one
-  std::chrono::milliseconds handshake{5000};
-};
 
 class StoreServer {
  public:

@@ -60,6 +60,7 @@ SharedMemoryTransport::SharedMemoryTransport(std::unique_ptr<Fabric> fabric, Dea
     : fabric_(std::move(fabric)),
       rank_(fabric_->rank()),
       size_(fabric_->size()),
+      crowded_(fabric_->is_crowded()),
       process_(::getpid()),
       layout_(size_, staging_bytes),
       group_(fabric_->share(layout_.bytes(), deadline)),
@@ -74,16 +75,8 @@ SharedMemoryTransport::~SharedMemoryTransport() {
   for (int peer = 0; peer < size_; ++peer) ring(peer);
 }
 
-void SharedMemoryTransport::check_process() const {
-  if (::getpid() != process_)
-    throw UsageError(fmt::format(
-        "process {} was forked from rank {} (process {}) and may not use its communicator",
-        ::getpid(), rank_, process_));
-}
-
 void SharedMemoryTransport::note_latest(const Operation& operation,
                                         std::chrono::nanoseconds timeout) {
-  check_process();
   throw_if_aborted();
   deadline_ = Deadline::after(timeout);
   control(rank_).latest.write(fingerprint_of(operation), 0, 0);
@@ -250,7 +243,7 @@ std::span<std::byte> SharedMemoryTransport::staging(int peer, int half) const {
 
 template <typename Ready, typename Involves>
 void SharedMemoryTransport::wait(Ready ready, Involves involves) {
-  if (!fabric_->is_crowded())
+  if (!crowded_)
     for (int i = 0; i < kSpins; ++i) {
       if (ready()) return;
       pause_cpu();

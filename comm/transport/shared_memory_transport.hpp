@@ -54,7 +54,6 @@ class SharedMemoryTransport final : public Transport, public PeerMemory {
   std::byte* segment(int rank) const { return group_.segments[static_cast<std::size_t>(rank)]; }
   Board& board() const { return SegmentLayout::board(segment(0)); }
 
-  void check_process() const;
   void note_latest(const Operation& operation, std::chrono::nanoseconds timeout);
   void compare_announcements();
   void ring(int peer) const noexcept;
@@ -75,6 +74,7 @@ class SharedMemoryTransport final : public Transport, public PeerMemory {
 
   std::unique_ptr<Fabric> fabric_;
   int rank_, size_;
+  bool crowded_;
   pid_t process_;
   SegmentLayout layout_;
   Window group_;

@@ -176,12 +176,6 @@ TEST_CASE("Ranks may be spread anew where the order of addition allows it") {
   CHECK(differences(4, 1, 2, 1, "direct").at(0).key == "logical ranks");
 }
 
-TEST_CASE("A run without --output goes to a folder named after model and time") {
-  const std::string folder = default_output(TrainOptions{}, 1'800'000'000);
-  CHECK_THAT(folder, Catch::StartsWith("runs/resnet50d-202701"));
-  CHECK(folder.size() == std::string("runs/resnet50d-20270115-080000").size());
-}
-
 TEST_CASE("The ways to say when to save") {
   CHECK(to_string(parse_save_every("200steps")) == "200steps");
   CHECK(to_string(parse_save_every("1epoch")) == "epoch");

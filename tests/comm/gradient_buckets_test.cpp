@@ -17,7 +17,6 @@ using Catch::Matchers::Contains;
 using collar::comm::Communicator;
 using collar::comm::GradientBucketOptions;
 using collar::comm::GradientBuckets;
-using collar::comm::NamedTensor;
 using collar::test::expect;
 using collar::test::OnCpu;
 using collar::test::threads_as_ranks;
@@ -161,7 +160,7 @@ TEST_CASE("A parameter that was not used in a step counts as zero on that rank")
   threads_as_ranks(2, [](Communicator& communicator) {
     OnCpu cpu(1);
     const std::vector<NamedTensor> parameters{{"used", cpu.leaf(cpu.tensor({1, 2}, {2}))},
-                                               {"on_rank_0_only", cpu.leaf(cpu.tensor({3}, {1}))}};
+                                              {"on_rank_0_only", cpu.leaf(cpu.tensor({3}, {1}))}};
     GradientBuckets buckets(parameters, communicator);
     for (int step = 0; step < 2; ++step) {
       buckets.begin(Pass::end_of_step);
@@ -183,7 +182,7 @@ TEST_CASE("Ranks with different models are told which parameter differs") {
     OnCpu cpu(1);
     const std::int64_t width = communicator.rank() == 2 ? 5 : 4;
     std::vector<NamedTensor> tensors{{"conv1.weight", cpu.random({width}, 1)},
-                                      {"fc.bias", cpu.random({3}, 2)}};
+                                     {"fc.bias", cpu.random({3}, 2)}};
     comm::broadcast_tensors(communicator, "parameters", tensors);
   });
   for (const std::string& message : messages) {

@@ -70,6 +70,21 @@ TEST_CASE("processes of one host sum in shared memory and leave nothing behind")
   CHECK(std::distance(std::filesystem::directory_iterator("/dev/shm"), {}) == before);
 }
 
+TEST_CASE("one job can form one group after another, whoever hosts the store") {
+  const std::string hosted = GENERATE("0", "1");
+  test::Variables variables = {{"COLLAR_STORE_HOSTED", hosted}};
+  if (hosted == "0") {  // a port that was free a moment ago
+    const comm::Listener listener = comm::listen_on({"127.0.0.1", 0});
+    variables["MASTER_PORT"] = std::to_string(listener.endpoint.port);
+  }
+  Job job(3, {"again"}, variables);
+  REQUIRE(job.finish());
+  for (int rank = 0; rank < 3; ++rank) {
+    CAPTURE(hosted, rank, job.rank(rank).output());
+    CHECK(job.rank(rank).exit_code() == 0);
+  }
+}
+
 TEST_CASE("a killed rank is named by all others at once") {
   const int victim = GENERATE(0, 1, 2);
   const std::string place = GENERATE("own", "arena");

@@ -266,12 +266,6 @@ TEST_CASE("What is remembered of an endless talker is bounded") {
   CHECK(output.last_lines()[1] == "last \\x1b[31mline");
 }
 
-TEST_CASE("The own command begins with the path of the program") {
-  const auto command = own_command();
-  REQUIRE_FALSE(command.empty());
-  CHECK(fs::equivalent(command.front(), "/proc/self/exe"));
-}
-
 TEST_CASE("Job tokens are long and never the same") {
   const std::string token = make_job_token();
   CHECK(token.size() == 64);

@@ -126,13 +126,18 @@ int main(int argc, char** argv) {
   try {
     const auto environment = comm::Environment::from_process();
     auto group = comm::create_communicator(environment);
-    if (scenario == "sums")
+    if (scenario == "sums" || scenario == "again")
       sums(*group);
     else
       loop_with_fault(
           *group, {scenario, argc > 2 ? std::atoi(argv[2]) : 0, argc > 3 ? std::atoi(argv[3]) : 0},
           argc > 4 && std::string(argv[4]) == "arena");
     group.reset();
+    if (scenario == "again") {  // a second group of the same job
+      auto options = comm::CommunicatorOptions::from_process();
+      options.group = "second";
+      sums(*comm::create_communicator(environment, options));
+    }
     if (open_descriptors() != descriptors)
       throw std::runtime_error(fmt::format("{} descriptors were open at the start, {} at the end",
                                            descriptors, open_descriptors()));
