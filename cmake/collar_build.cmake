@@ -103,9 +103,7 @@ function(collar_tests name)
   add_executable(test_${name} ${sources})
   target_link_libraries(test_${name} PRIVATE ${ARG_DEPENDS} collar_test_support collar_flags)
   catch_discover_tests(test_${name} TEST_PREFIX "${name}: " DISCOVERY_MODE PRE_TEST
-    PROPERTIES ENVIRONMENT
-    "ASAN_OPTIONS=allocator_may_return_null=1;TSAN_OPTIONS=allocator_may_return_null=1"
-    SKIP_REGULAR_EXPRESSION "COLLAR_SKIPPED" TIMEOUT ${ARG_TIMEOUT} LABELS ${name})
+    PROPERTIES SKIP_REGULAR_EXPRESSION "COLLAR_SKIPPED" TIMEOUT ${ARG_TIMEOUT} LABELS ${name})
 endfunction()
 
 function(collar_feature_summary)
