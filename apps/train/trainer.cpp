@@ -8,6 +8,7 @@
 #include <cstdio>
 
 #include "apps/accelerate/printable.hpp"
+#include "apps/build_info.hpp"
 #include "apps/saved_model.hpp"
 #include "engine/ops/loss.hpp"
 #include "kernels/core/error.hpp"
@@ -30,6 +31,17 @@ std::string with_thousands(std::int64_t value) {
     digits.insert(static_cast<std::size_t>(at), ",");
   }
   return digits;
+}
+
+// What the last bits of results depend on besides the options.
+nlohmann::json arithmetic_of(DeviceContext& device) {
+  return std::visit(
+      [](const auto& context) {
+        return nlohmann::json{{"threads of a process", context.threads()},
+                              {"instructions", name_of(context.isa())},
+                              {"oneDNN", build_info().onednn}};
+      },
+      device);
 }
 
 }  // namespace
@@ -113,6 +125,17 @@ void Trainer::require_same_photos(const CheckpointInfo& info) const {
   }
 }
 
+void Trainer::warn_of_other_arithmetic(const CheckpointInfo& info) const {
+  const nlohmann::json now = arithmetic_of(accelerator_.device());
+  const nlohmann::json before = info.description.value("arithmetic", now);
+  for (const auto& [name, value] : now.items()) {
+    const nlohmann::json was = before.value(name, value);
+    if (was == value) continue;
+    note(fmt::format("warning: {}: {} before, {} now, so results may differ in their last bits",
+                     name, was.dump(), value.dump()));
+  }
+}
+
 void Trainer::resume(const CheckpointFile& checkpoint) {
   const CheckpointInfo info = read_checkpoint_info(checkpoint);
   const std::vector<comm::Claim> claims{
@@ -127,6 +150,7 @@ void Trainer::resume(const CheckpointFile& checkpoint) {
   train_loader_.start_at(position_.batch);
   note(fmt::format("going on from {} (step {}, epoch {})", checkpoint.path().native(),
                    position_.step, position_.epoch + 1));
+  warn_of_other_arithmetic(info);
 }
 
 ExitCode Trainer::run() {
@@ -215,7 +239,8 @@ void Trainer::fail_on_loss(const data::Batch& batch, double loss) const {
       fmt::format("the loss became {} at step {} (epoch {}); rank {}'s last batch began with {}. A "
                   "smaller --lr, --warmup-steps or "
                   "--clip-grad 1 usually helps; --resume auto goes on from the last checkpoint",
-                  loss, position_.step + 1, batch.epoch + 1, accelerator_.process_index(), photos));
+                  std::isnan(loss) ? "nan" : "infinite", position_.step + 1, batch.epoch + 1,
+                  accelerator_.process_index(), photos));
 }
 
 void Trainer::log_step(const StepOutcome& outcome, double rate, std::optional<double> grad_norm) {
@@ -300,6 +325,7 @@ void Trainer::save() {
   info.description["model"] = options_.model;
   info.description["classes"] = photos_.train.classes();
   info.description["preprocessing"] = data::to_json(photos_.preprocessing);
+  info.description["arithmetic"] = arithmetic_of(accelerator_.device());
   try {
     save_checkpoint(checkpoint_path(folder_->checkpoints(), position_.step), trained(), info);
     prune_checkpoints(folder_->checkpoints(), options_.checkpoint_hist);

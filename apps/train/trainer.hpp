@@ -54,6 +54,7 @@ class Trainer {
 
   void describe() const;
   void require_same_photos(const CheckpointInfo& info) const;
+  void warn_of_other_arithmetic(const CheckpointInfo& info) const;
   ExitCode train_epoch();
   void micro_batch(const data::Batch& batch);
   StepOutcome end_step(const data::Batch& batch);

@@ -4,12 +4,11 @@
 // (golden/README-models.md, section 6).
 #include <catch2/catch.hpp>
 #include <cstdlib>
-#include <exception>
 #include <set>
-#include <thread>
 
 #include "tests/apps/accelerate/golden_run.hpp"
 #include "tests/apps/support/cached_photos.hpp"
+#include "tests/apps/support/thread_accelerators.hpp"
 #include "tests/support/sha256.hpp"
 
 using namespace collar;
@@ -50,26 +49,12 @@ void check_by_virtual_ranks(const fs::path& file, const Pets& pets) {
 void check_by_threads(const fs::path& file, const Pets& pets) {
   const GoldenRun run(file);
   INFO(run.name());
-  std::vector<std::unique_ptr<comm::Communicator>> communicators =
-      comm::create_thread_communicators(run.ranks());
-  std::vector<Replay> replays(communicators.size());
-  std::vector<std::exception_ptr> errors(communicators.size());
-  std::vector<std::thread> threads;
-  for (std::size_t rank = 0; rank < communicators.size(); ++rank) {
-    threads.emplace_back([&, rank] {
-      try {
-        Accelerator accelerator(accelerator_options(run, 1, convolutions_for(run)),
-                                std::move(communicators[rank]));
-        replays[rank] = replay(run, accelerator, pets.train, pets.valid);
-      } catch (...) {
-        errors[rank] = std::current_exception();
-      }
-    });
-  }
-  for (std::thread& thread : threads) thread.join();
-  for (const std::exception_ptr& error : errors) {
-    if (error) std::rethrow_exception(error);
-  }
+  std::vector<Replay> replays(static_cast<std::size_t>(run.ranks()));
+  test::threads_with_accelerators(run.ranks(), accelerator_options(run, 1, convolutions_for(run)),
+                                  [&](Accelerator& accelerator) {
+                                    replays[static_cast<std::size_t>(accelerator.process_index())] =
+                                        replay(run, accelerator, pets.train, pets.valid);
+                                  });
   for (std::size_t rank = 1; rank < replays.size(); ++rank) replays[0].merge(replays[rank]);
   CHECK(differences(run, replays[0]) == "");
 }

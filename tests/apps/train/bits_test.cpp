@@ -6,6 +6,7 @@
 #include "tests/apps/support/small_runs.hpp"
 
 using collar::test::Finished;
+using collar::test::run_collar;
 using collar::test::SmallRuns;
 
 namespace {
@@ -41,6 +42,17 @@ TEST_CASE("Four ranks are four processes, two times two, or one process, bit for
   const std::string reference = trained(runs, {"--virtual-ranks", "4"});
   CHECK(same(trained(runs, {"-n", "4"}), reference));
   CHECK(same(trained(runs, {"-n", "2", "--virtual-ranks", "2"}), reference));
+}
+
+TEST_CASE("A launcher of somebody else's starts the same ranks") {
+  const SmallRuns runs;
+  const std::string reference = trained(runs, {"-n", "2"});
+  std::vector<std::string> words{"launch", "-n", "2", COLLAR_PROGRAM};
+  for (const std::string& word : runs.arguments("launched", {})) words.push_back(word);
+  const Finished finished = run_collar(words);
+  INFO(finished.err);
+  REQUIRE(finished.code == 0);
+  CHECK(same(runs.model("launched"), reference));
 }
 
 TEST_CASE("So they are with clipping and accumulation, whatever the buckets") {

@@ -4,6 +4,7 @@
 #include <catch2/catch.hpp>
 #include <csignal>
 
+#include "kernels/runtime/cpu_context.hpp"
 #include "tests/apps/support/small_runs.hpp"
 
 using namespace std::chrono_literals;
@@ -87,6 +88,23 @@ TEST_CASE("A run can be stopped within an epoch and go on on other processes") {
   require_success(runs.train("copy", recipe + Options{"-n", "2", "--max-steps", "2"}));
   require_success(runs.train("elsewhere", rest + Options{runs.checkpoint("copy", 2).string()}));
   CHECK(same(runs.model("elsewhere"), runs.model("straight")));
+}
+
+TEST_CASE("Going on with other threads is warned of, because it may change the last bits") {
+  const SmallRuns runs;
+  const Options recipe{"--opt",     "sgd", "--save-every", "epoch",
+                       "--threads", "0",   "--resume",     "auto"};
+  const auto go_on_as = [&](const Options& spread, const char* until) {
+    // Left to itself, a process of two takes half of the CPUs.
+    return runs.train("run", recipe + spread + Options{"--max-steps", until});
+  };
+  require_success(go_on_as({"-n", "2"}, "1"));
+  const Finished alike = go_on_as({"-n", "2"}, "2");
+  CHECK_THAT(alike.err, !Contains("warning"));
+  const Finished other = go_on_as({"--virtual-ranks", "2"}, "3");
+  require_success(other);
+  const std::string warning = "warning: threads of a process: ";
+  CHECK(Contains(warning).match(other.err) == (collar::available_cpus() > 1));
 }
 
 TEST_CASE("A job that is killed goes on from its last checkpoint") {
@@ -247,7 +265,7 @@ TEST_CASE("A loss that is no number ends the run and says what to do") {
     const Finished finished =
         runs.train(std::string("run-") + ranks, recipe + Options{"-n", ranks});
     CHECK(finished.code == 5);
-    CHECK_THAT(finished.err, Contains("the loss became") && Contains("at step ") &&
+    CHECK_THAT(finished.err, Contains("the loss became ") && Contains(" at step ") &&
                                  Contains("--lr") && Contains("photos/train/"));
     CHECK(runs.model(std::string("run-") + ranks).empty());
   }

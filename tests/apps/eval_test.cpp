@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+// `collar eval` on a model that `collar train` has just made.
+#include <catch2/catch.hpp>
+
+#include "tests/apps/support/trained_run.hpp"
+
+using Catch::Matchers::StartsWith;
+using collar::test::Finished;
+using collar::test::run_collar;
+using collar::test::TrainedRun;
+using nlohmann::json;
+
+TEST_CASE("eval finds what training found, on any number of ranks") {
+  const TrainedRun run;
+  const json trained = run.last_epoch();
+  REQUIRE(trained.contains("valid_loss"));
+
+  const Finished alone = run_collar({"eval", run.model(), run.photos(), "--json"});
+  REQUIRE(alone.code == 0);
+  const json found = json::parse(alone.out);
+  CHECK(found.at("photos") == 9);
+  CHECK(found.at("top1") == trained.at("top1"));
+  CHECK(found.at("top5") == 100);  // of three classes
+  CHECK(found.at("loss").get<double>() ==
+        Approx(trained.at("valid_loss").get<double>()).epsilon(1e-6));
+
+  const Finished together = run_collar({"launch", "-n", "2", COLLAR_PROGRAM, "eval", run.model(),
+                                        run.photos(), "--batch-size", "2", "--json"});
+  REQUIRE(together.code == 0);
+  const json shared = json::parse(together.out);
+  CHECK(shared.at("photos") == 9);
+  CHECK(shared.at("top1") == found.at("top1"));
+  CHECK(shared.at("loss").get<double>() == Approx(found.at("loss").get<double>()).epsilon(1e-6));
+
+  const Finished text = run_collar({"eval", run.model(), run.photos() / "valid"});
+  CHECK(text.code == 0);
+  CHECK_THAT(text.out, StartsWith("9 photos of 3 classes: loss "));
+}
+
+TEST_CASE("A folder without a model is a file error") {
+  const collar::test::TemporaryDirectory folder;
+  const Finished finished = run_collar({"eval", folder.path(), folder.path()});
+  CHECK(finished.code == 4);
+  CHECK_THAT(finished.err, Catch::Contains(folder.path().native()));
+}
