@@ -10,9 +10,7 @@ set_target_properties(collar_all PROPERTIES EXPORT_NAME collar)
 target_link_libraries(collar_all INTERFACE ${floors})
 
 install(TARGETS ${floors} collar_all EXPORT collar_targets)
-if(TARGET collar_program)
-  install(TARGETS collar_program)
-endif()
+install(TARGETS collar_program)
 foreach(floor kernels engine nn data comm apps/accelerate)
   install(DIRECTORY ${PROJECT_SOURCE_DIR}/${floor}/ DESTINATION include/collar/${floor}
           FILES_MATCHING PATTERN "*.hpp")
