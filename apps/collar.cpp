@@ -29,9 +29,9 @@ ExitCode run(std::span<const std::string> arguments) {
   set_style(program);
   program.set_version_flag("--version", version_text());
   program.require_subcommand(1);
-  const Verb verbs[] = {add_train(program, arguments), add_eval(program),
-                        add_predict(program),          add_data(program),
-                        add_launch(program),           add_env(program)};
+  const Verb verbs[] = {
+      add_train(program, arguments), add_eval(program),  add_predict(program), add_data(program),
+      add_launch(program),           add_bench(program), add_env(program)};
   program.footer("`collar VERB --help` explains a verb.");
 
   if (arguments.empty()) {

@@ -68,7 +68,7 @@ RunFolder::Start start_of(const TrainOptions& options) {
   return options.force ? RunFolder::Start::over : RunFolder::Start::fresh;
 }
 
-std::optional<CheckpointFile> checkpoint_to_resume(const TrainOptions& options, bool is_main) {
+std::optional<CheckpointFile> checkpoint_to_resume(const TrainOptions& options, bool speaks) {
   if (options.resume.empty()) return std::nullopt;
   if (options.resume != "auto") {
     CheckpointFile file = CheckpointFile::open(options.resume);
@@ -77,12 +77,12 @@ std::optional<CheckpointFile> checkpoint_to_resume(const TrainOptions& options, 
   }
   return newest_checkpoint(fs::path(options.output) / "checkpoints",
                            [&](const std::string& warning) {
-                             if (is_main) say("warning: " + warning);
+                             if (speaks) say("warning: " + warning);
                            });
 }
 
 // Refuses to go on with other options than the run had, unless --force.
-void compare_options(const TrainOptions& options, const CheckpointInfo& info, bool is_main) {
+void compare_options(const TrainOptions& options, const CheckpointInfo& info, bool speaks) {
   const std::vector<OptionDifference> differences =
       resume_differences(options_from_toml(info.config, "the checkpoint"), options);
   if (differences.empty()) return;
@@ -98,26 +98,20 @@ void compare_options(const TrainOptions& options, const CheckpointInfo& info, bo
                     "Give the options it had, or --force to go on with the new ones.",
                     list));
   }
-  if (is_main) say("warning: going on with options that differ:" + list);
+  if (speaks) say("warning: going on with options that differ:" + list);
+}
+
+// Whether a run has done everything that is asked of it now: more epochs or steps may be.
+bool nothing_left(const TrainOptions& options, const CheckpointInfo& info) {
+  return info.position.finished &&
+         info.position.step >= lengths_of(options, info.photos).total_steps;
 }
 
 // One rank.
-ExitCode train(const TrainOptions& options) {
+ExitCode train(const TrainOptions& options, const std::optional<CheckpointFile>& checkpoint) {
   Accelerator accelerator(accelerator_options(options));
-  const bool is_main = accelerator.is_main_process();
-  std::optional<CheckpointFile> checkpoint = checkpoint_to_resume(options, is_main);
-  if (checkpoint) {
-    const CheckpointInfo info = read_checkpoint_info(*checkpoint);
-    compare_options(options, info, is_main);
-    if (info.position.finished && options.resume == "auto") {
-      if (is_main) say(fmt::format("{}: this run is finished; nothing to do", options.output));
-      return ExitCode::done;
-    }
-  } else if (!options.resume.empty() && is_main) {
-    say("no checkpoint to go on from: starting afresh");
-  }
   std::unique_ptr<RunFolder> folder;
-  if (is_main) {
+  if (accelerator.is_main_process()) {
     folder =
         std::make_unique<RunFolder>(options.output, start_of(options),
                                     [](const std::string& warning) { say("warning: " + warning); });
@@ -134,13 +128,26 @@ ExitCode run(TrainOptions options, const std::vector<std::string>& arguments) {
   if (launched) options.ranks = environment.world_size;
   options.output = output_folder(options);
   if (options.dry_run) return show_plan(options);
-  if (!launched || environment.rank == 0) {
-    if (!launched || environment.launcher != "collar") {
-      say(fmt::format("collar train: {} on {}, {} {}, writing to {}", options.model, options.data,
-                      options.ranks, options.ranks == 1 ? "process" : "processes", options.output));
-    }
+  if (!launched) {
+    say(fmt::format("collar train: {} on {}, {} {}, writing to {}", options.model, options.data,
+                    options.ranks, options.ranks == 1 ? "process" : "processes", options.output));
   }
-  if (!launched && options.ranks > 1) {
+  const bool launches = !launched && options.ranks > 1;
+  const bool speaks = !launches && environment.rank == 0;
+  std::optional<CheckpointFile> checkpoint = checkpoint_to_resume(options, speaks);
+  if (checkpoint) {
+    const CheckpointInfo info = read_checkpoint_info(*checkpoint);
+    compare_options(options, info, speaks);
+    if (options.resume == "auto" && nothing_left(options, info)) {
+      if (environment.rank == 0)
+        say(fmt::format("{}: this run is finished; nothing to do", options.output));
+      return ExitCode::done;
+    }
+  } else if (!options.resume.empty() && speaks) {
+    say("no checkpoint to go on from: starting afresh");
+  }
+  if (launches) {
+    checkpoint.reset();  // the ranks open it themselves
     if (options.resume.empty() && !options.force && RunFolder::holds_run(options.output)) {
       throw UsageError(fmt::format(
           "{} holds a run already: choose another --output, go on with --resume auto, or "
@@ -149,7 +156,7 @@ ExitCode run(TrainOptions options, const std::vector<std::string>& arguments) {
     }
     return static_cast<ExitCode>(launch_self(options, arguments));
   }
-  return train(options);
+  return train(options, checkpoint);
 }
 
 }  // namespace

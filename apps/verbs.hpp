@@ -16,6 +16,7 @@ Verb add_eval(CLI::App& program);                                           // e
 Verb add_predict(CLI::App& program);                                        // predict.cpp
 Verb add_data(CLI::App& program);                                           // data.cpp
 Verb add_launch(CLI::App& program);                                         // launch.cpp
+Verb add_bench(CLI::App& program);                                          // bench.cpp
 Verb add_env(CLI::App& program);                                            // env.cpp
 
 }  // namespace collar::apps

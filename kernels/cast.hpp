@@ -8,7 +8,8 @@
 namespace collar::kernels {
 
 /// y = x converted, any type to any type, element by element in storage order (same shape and
-/// layout). Floats round to nearest even; float to integer truncates; anything but zero is true.
+/// layout). Floats round to nearest even; float to integer truncates, saturates out of range and
+/// makes NaN 0; anything but zero is true.
 void cast(CpuContext& context, ConstView x, View y);
 
 /// y = x in y's layout (and y's type: f32 and bf16 only). The one function that converts layouts;

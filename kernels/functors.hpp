@@ -61,7 +61,8 @@ struct MomentsMerge {
 
 /// y + weight (x - y): torch.lerp, which starts from the nearer end.
 COLLAR_INLINE float lerp(float y, float x, float weight) {
-  return weight < 0.5f ? fused(weight, x - y, y) : fused(weight - 1.0f, x - y, x);
+  const bool near = weight < 0.5f;
+  return fused(near ? weight : weight - 1.0f, x - y, near ? y : x);
 }
 
 /// The numbers of one Adam or AdamW step that are the same for every element.

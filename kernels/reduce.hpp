@@ -16,8 +16,8 @@ void sum_to(CpuContext& context, ConstView x, View y, double factor);
 
 /// Elements in a block of squared_norm: a partial sum a block, whatever the buckets.
 inline constexpr std::int64_t kNormBlock = 4096;
-/// Sum of squares of plain f32 x in f64: each block of kNormBlock elements is summed in element
-/// order, blocks in block order. NaN and infinity propagate.
+/// Sum of squares of plain f32 x in f64: each block of kNormBlock elements is summed in 16
+/// interleaved lanes, blocks in block order. NaN and infinity propagate.
 double squared_norm(CpuContext& context, ConstView x);
 
 /// index[i, j] (i64 [N, k]) = column of the j-th largest of row i of x [N, C], f32 or bf16; of

@@ -27,6 +27,9 @@ class Conv2d final : public Module {
 
   Tensor forward(const Tensor& x) override;
 
+  const Tensor& weight() const { return weight_; }
+  const Conv2dOptions& geometry() const { return geometry_; }
+
  private:
   void reset_parameters(std::uint64_t seed, const std::string& path) override;
 

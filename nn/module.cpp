@@ -14,6 +14,12 @@ std::string joined(const std::string& path, const std::string& name) {
 
 }  // namespace
 
+Tensor Module::operator()(const Tensor& x) {
+  Tensor y = forward(x);
+  if (forward_hook_) forward_hook_(x, y);
+  return y;
+}
+
 void Module::collect(Parameters& all, const std::string& path, bool parameters,
                      bool buffers) const {
   if (parameters) {

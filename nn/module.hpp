@@ -22,7 +22,12 @@ class Module {
   Module& operator=(const Module&) = delete;
 
   virtual Tensor forward(const Tensor& x) = 0;
-  Tensor operator()(const Tensor& x) { return forward(x); }
+  Tensor operator()(const Tensor& x);
+
+  /// Called with what goes into and comes out of this module, after every call. An empty function
+  /// removes it.
+  using ForwardHook = std::function<void(const Tensor& input, const Tensor& output)>;
+  void set_forward_hook(ForwardHook hook) { forward_hook_ = std::move(hook); }
 
   /// Handles of all parameters, each module's own before those of its children.
   Parameters named_parameters() const;
@@ -99,6 +104,7 @@ class Module {
   std::vector<Child> children_;
   bool training_ = true;
   DType compute_type_ = DType::f32;
+  ForwardHook forward_hook_;
 };
 
 }  // namespace collar::nn

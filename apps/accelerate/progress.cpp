@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <cmath>
 #include <cstdlib>
+#include <sstream>
 #include <string_view>
 
 #include "apps/accelerate/printable.hpp"
@@ -122,7 +123,10 @@ std::string Progress::bar_line(const StepProgress& progress) const {
 
 void Progress::line(const std::string& text) {
   clear();
-  show(options_.descriptor, printable(text) + "\n");
+  std::istringstream lines(text);
+  std::string shown;
+  for (std::string one; std::getline(lines, one);) shown += printable(one) + "\n";
+  show(options_.descriptor, shown);
 }
 
 void Progress::clear() {

@@ -48,7 +48,7 @@ class Progress {
 
   /// To be called after every step; shows what is due.
   void step(const StepProgress& progress);
-  /// A line that stays, above the bar.
+  /// A line, or several, that stay above the bar.
   void line(const std::string& text);
 
  private:

@@ -31,26 +31,33 @@ std::string csv_cell(const std::optional<double>& value) {
   return value ? fmt::format("{}", *value) : "";
 }
 
-/// The step of a line of metrics.jsonl; nothing if the line is not whole.
-std::optional<std::int64_t> step_of_metrics(const std::string& line) {
+/// Where a run was when it wrote a line.
+struct LinePlace {
+  std::int64_t step = 0;
+  std::int64_t epoch = -1;  ///< that had ended; -1 for lines about a step
+};
+
+/// Of a line of metrics.jsonl; nothing if the line is not whole.
+std::optional<LinePlace> place_in_metrics(const std::string& line) {
   const auto json = nlohmann::json::parse(line, nullptr, false);
-  if (!json.is_object() || !json.contains("step") || !json["step"].is_number_integer()) {
-    return std::nullopt;
-  }
-  return json["step"].get<std::int64_t>();
+  const auto has_integer = [&](const char* key) {
+    return json.contains(key) && json[key].is_number_integer();
+  };
+  if (!json.is_object() || !has_integer("step") || !has_integer("epoch")) return std::nullopt;
+  return LinePlace{json["step"], json.contains("train_loss") ? json["epoch"].get<int>() : -1};
 }
 
-/// The step of a row of summary.csv, its second cell; 0 for the header.
-std::optional<std::int64_t> step_of_summary(const std::string& line) {
-  if (line + "\n" == kSummaryHeader) return 0;
-  std::int64_t epoch = 0;
-  std::int64_t step = 0;
+/// Of a row of summary.csv.
+std::optional<LinePlace> place_in_summary(const std::string& line) {
+  if (line + "\n" == kSummaryHeader) return LinePlace{};
+  LinePlace place;
   int end = 0;
-  if (std::sscanf(line.c_str(), "%" SCNd64 ",%" SCNd64 ",%n", &epoch, &step, &end) != 2 ||
+  if (std::sscanf(line.c_str(), "%" SCNd64 ",%" SCNd64 ",%n", &place.epoch, &place.step, &end) !=
+          2 ||
       end == 0) {
     return std::nullopt;
   }
-  return step;
+  return place;
 }
 
 void make_folder(const fs::path& folder) {
@@ -130,18 +137,18 @@ void RunFolder::write_config(const std::string& toml) const {
   }
 }
 
-void RunFolder::truncate_after(std::int64_t step) {
-  using StepOf = std::optional<std::int64_t> (*)(const std::string&);
-  for (const auto& [path, step_of] : {std::pair<fs::path, StepOf>{metrics(), step_of_metrics},
-                                      std::pair<fs::path, StepOf>{summary(), step_of_summary}}) {
+void RunFolder::truncate_after(std::int64_t step, std::int64_t epoch) {
+  using PlaceOf = std::optional<LinePlace> (*)(const std::string&);
+  for (const auto& [path, place_of] : {std::pair<fs::path, PlaceOf>{metrics(), place_in_metrics},
+                                       std::pair<fs::path, PlaceOf>{summary(), place_in_summary}}) {
     std::ifstream in(path, std::ios::binary);
     if (!in) continue;
     const fs::path shorter = path.string() + ".tmp";
     std::ofstream out(shorter, std::ios::binary | std::ios::trunc);
     for (std::string line; std::getline(in, line);) {
-      const auto at = step_of(line);
+      const auto place = place_of(line);
       const bool whole = !in.eof();
-      if (whole && at && *at <= step) out << line << '\n';
+      if (whole && place && place->step <= step && place->epoch < epoch) out << line << '\n';
     }
     out.close();
     std::error_code error;

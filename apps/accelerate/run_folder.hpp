@@ -70,9 +70,9 @@ class RunFolder {
 
   /// Replaces config.toml. Throws UsageError.
   void write_config(const std::string& toml) const;
-  /// Forgets what was logged after `step`, and lines that a crash left unfinished. To be called
-  /// when a run goes on from that step, before anything is logged.
-  void truncate_after(std::int64_t step);
+  /// Forgets what was logged after `step` and about epochs from `epoch` on, and lines that a crash
+  /// left unfinished. To be called when a run goes on from there, before anything is logged.
+  void truncate_after(std::int64_t step, std::int64_t epoch);
 
   void log(const StepMetrics& metrics);
   void log(const EpochMetrics& metrics);

@@ -6,7 +6,6 @@
 #include <poll.h>
 #include <signal.h>
 #include <sys/random.h>
-#include <sys/signalfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -22,6 +21,7 @@
 #include "apps/launch/orphan_guard.hpp"
 #include "apps/launch/rank_output.hpp"
 #include "apps/launch/reserved_port.hpp"
+#include "apps/launch/signal_queue.hpp"
 #include "kernels/core/error.hpp"
 #include "kernels/runtime/cpu_context.hpp"
 
@@ -29,43 +29,6 @@ namespace collar::apps {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-
-/// Signals arrive on a descriptor instead of in handlers, as long as this lives.
-class SignalQueue {
- public:
-  SignalQueue() {
-    sigemptyset(&wanted_);
-    for (const int number : {SIGCHLD, SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2}) {
-      sigaddset(&wanted_, number);
-    }
-    sigprocmask(SIG_BLOCK, &wanted_, &before_);
-    descriptor_ = signalfd(-1, &wanted_, SFD_CLOEXEC | SFD_NONBLOCK);
-    if (descriptor_ < 0) {
-      const int error = errno;
-      sigprocmask(SIG_SETMASK, &before_, nullptr);
-      throw DeviceError(fmt::format("launch: no signalfd: {}", std::strerror(error)));
-    }
-  }
-  ~SignalQueue() {
-    close(descriptor_);
-    sigprocmask(SIG_SETMASK, &before_, nullptr);
-  }
-  SignalQueue(const SignalQueue&) = delete;
-  SignalQueue& operator=(const SignalQueue&) = delete;
-
-  int descriptor() const { return descriptor_; }
-  /// The next signal, or 0.
-  int next() const {
-    signalfd_siginfo info{};
-    return read(descriptor_, &info, sizeof(info)) == sizeof(info) ? static_cast<int>(info.ssi_signo)
-                                                                  : 0;
-  }
-
- private:
-  sigset_t wanted_{};
-  sigset_t before_{};
-  int descriptor_ = -1;
-};
 
 struct Rank {
   pid_t pid = -1;
@@ -325,7 +288,7 @@ class Job {
   LaunchOptions options_;
   ReservedPort port_;
   OrphanGuard guard_;
-  SignalQueue signals_;
+  SignalQueue signals_{SIGCHLD, SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2};
   std::vector<Rank> ranks_;
   std::vector<std::size_t> failed_;  ///< in the order in which it was seen
   std::optional<Clock::time_point> deadline_;

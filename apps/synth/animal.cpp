@@ -84,14 +84,9 @@ void draw_ear(const Painter& painter, Head head, double side, double droop) {
       break;
     }
     case Head::bear:  // small and round
-      for (const auto& [radius, pink] : {std::pair{0.075, false}, std::pair{0.042, true}}) {
-        if (pink) {
-          painter.plain_ellipse(at(0.145, -0.14), {radius, radius}, kPink, 0.7);
-        } else {
-          painter.furry(Part::ear, at(0.145, -0.145), radius,
-                        [&, r = radius](Point p) { return circle(p, at(0.145, -0.145), r); });
-        }
-      }
+      painter.furry(Part::ear, at(0.145, -0.145), 0.075,
+                    [&](Point p) { return circle(p, at(0.145, -0.145), 0.075); });
+      painter.plain_ellipse(at(0.145, -0.14), {0.042, 0.042}, kPink, 0.7);
       break;
     case Head::fox:  // tall triangles set wide apart
       painter.furry_limb(Part::ear, at(0.125, -0.1), at(0.23, -0.33), 0.095, 0.008);
@@ -115,6 +110,10 @@ void draw_ear(const Painter& painter, Head head, double side, double droop) {
   }
 }
 
+void draw_ears(const Painter& painter, Head head, double droop) {
+  for (const double side : {-1.0, 1.0}) draw_ear(painter, head, side, droop);
+}
+
 void draw_eye(const Painter& painter, Point center, double size, double slit, Color iris,
               Point gaze) {
   painter.plain_ellipse(center, {size * 1.16, size * 1.1}, painter.fur().outline());
@@ -134,18 +133,15 @@ void draw_head(const Painter& painter, Head head, RandomStream& random) {
   const bool pink_nose = random.chance(0.4);
   const bool tongue = random.chance(0.25);
 
-  for (const double side : {-1.0, 1.0}) {
-    if (head != Head::lop) draw_ear(painter, head, side, droop);
-  }
+  const bool hanging = head == Head::lop;  // over the cheeks, others are behind the skull
+  if (!hanging) draw_ears(painter, head, droop);
   const double long_face = head == Head::fox || head == Head::mouse ? 0.03 : 0.0;
   painter.furry(Part::head, {0, 0}, 0.26, [&](Point p) {
     const double skull = ellipse(p, {0, -0.015}, {0.2 - long_face, 0.17});
     const double chin = ellipse(p, {0, 0.07 + long_face}, {0.15 - 1.5 * long_face, 0.11});
     return smooth_union(skull, chin, 0.06);
   });
-  for (const double side : {-1.0, 1.0}) {
-    if (head == Head::lop) draw_ear(painter, head, side, droop);
-  }
+  if (hanging) draw_ears(painter, head, droop);
 
   const double muzzle = 0.075 + long_face;
   for (const double side : {-1.0, 1.0}) {

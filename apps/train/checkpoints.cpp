@@ -83,7 +83,11 @@ void save_checkpoint(const std::filesystem::path& path, const Trained& trained,
   state["step"] = info.position.step;
   state["epoch"] = info.position.epoch;
   state["batch"] = info.position.batch;
+  state["loss_sum"] = info.position.loss_sum;
+  state["best_top1"] = info.position.best_top1;
+  state["best_epoch"] = info.position.best_epoch;
   state["finished"] = info.position.finished;
+  state["photos"] = info.photos;
   state["schedule"] = to_json(trained.schedule.state());
   state["config"] = info.config;
   write_checkpoint(path, tensors, state);
@@ -95,7 +99,14 @@ CheckpointInfo read_checkpoint_info(const CheckpointFile& file) {
   try {
     const nlohmann::json& state = info.description;
     if (state.at("kind") != kKind) throw FileError("it is not one of a training run");
-    info.position = {state.at("step"), state.at("epoch"), state.at("batch"), state.at("finished")};
+    info.position = {.step = state.at("step"),
+                     .epoch = state.at("epoch"),
+                     .batch = state.at("batch"),
+                     .loss_sum = state.at("loss_sum"),
+                     .best_top1 = state.at("best_top1"),
+                     .best_epoch = state.at("best_epoch"),
+                     .finished = state.at("finished")};
+    info.photos = state.at("photos");
     info.config = state.at("config");
   } catch (const std::exception& error) {
     throw FileError(fmt::format("{}: not a checkpoint that training can go on from: {}",

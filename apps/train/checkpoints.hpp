@@ -16,12 +16,16 @@
 
 namespace collar::apps {
 
-/// Where a run is: between two optimizer steps.
+/// Where a run is: between two optimizer steps, or between the last one of an epoch and its
+/// evaluation. With what has been measured so far and is yet to be told.
 struct Position {
   std::int64_t step = 0;   ///< optimizer steps made
   std::int64_t epoch = 0;  ///< under way
   std::int64_t batch = 0;  ///< batches of this epoch that every rank has done
-  bool finished = false;   ///< nothing is left to do
+  double loss_sum = 0;     ///< over the steps of this epoch
+  double best_top1 = -1;   ///< per cent, over the epochs that are over
+  std::int64_t best_epoch = 0;
+  bool finished = false;  ///< everything asked for was done
 
   friend bool operator==(const Position&, const Position&) = default;
 };
@@ -36,6 +40,7 @@ struct Trained {
 /// What a checkpoint says besides tensors.
 struct CheckpointInfo {
   Position position;
+  std::int64_t photos = 0;     ///< of the training set
   std::string config;          ///< the run's config.toml
   nlohmann::json description;  ///< classes, preprocessing, model: for people and other programs
 };

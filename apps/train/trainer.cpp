@@ -97,24 +97,42 @@ void Trainer::describe() const {
                        options_.grad_accum_steps));
 }
 
+// Another number of photos is another order of all of them.
+void Trainer::require_same_photos(const CheckpointInfo& info) const {
+  if (info.description.value("classes", photos_.train.classes()) != photos_.train.classes()) {
+    throw UsageError(
+        fmt::format("--resume: the classes in {} are not those that the run was "
+                    "started with; --force goes on all the same",
+                    options_.data));
+  }
+  if (info.photos != photos_.train.size()) {
+    throw UsageError(
+        fmt::format("--resume: the run was started with {} photos to train on, {} has {}, so going "
+                    "on would not give what it would have given; --force goes on all the same",
+                    info.photos, options_.data, photos_.train.size()));
+  }
+}
+
 void Trainer::resume(const CheckpointFile& checkpoint) {
   const CheckpointInfo info = read_checkpoint_info(checkpoint);
   const std::vector<comm::Claim> claims{
       {"the checkpoint", checkpoint.path().native() + " " + checkpoint.save_id()}};
   comm::require_agreement(accelerator_.communicator(), "state to go on from", claims);
+  if (!options_.force) require_same_photos(info);
   restore_checkpoint(checkpoint, trained());
   position_ = info.position;
+  position_.finished = false;
   saved_ = position_;
   train_loader_.set_epoch(position_.epoch);
   train_loader_.start_at(position_.batch);
-  if (folder_ != nullptr) folder_->truncate_after(position_.step);
   note(fmt::format("going on from {} (step {}, epoch {})", checkpoint.path().native(),
                    position_.step, position_.epoch + 1));
 }
 
 ExitCode Trainer::run() {
   model_->train();
-  while (position_.step < lengths_.total_steps) {
+  if (folder_ != nullptr) folder_->truncate_after(position_.step, position_.epoch);
+  while (position_.step < lengths_.total_steps || epoch_is_over()) {
     const ExitCode code = train_epoch();
     if (code != ExitCode::done) return code;
   }
@@ -125,13 +143,10 @@ ExitCode Trainer::run() {
 ExitCode Trainer::train_epoch() {
   epoch_ = Meter();
   interval_ = Meter();
-  step_ = Meter();
-  bool over = true;
   for (const data::Batch& batch : train_loader_) {
     micro_batch(batch);
     if (!accelerator_.sync_gradients()) continue;
     const StepOutcome outcome = end_step(batch);
-    over = batch.last;
     if (outcome.stop != StopRequest::none) {
       if (position_ != saved_) save();
       note(fmt::format("stopped at step {}, and saved; the same command with --resume auto goes on",
@@ -140,16 +155,16 @@ ExitCode Trainer::train_epoch() {
                                                     : ExitCode::stopped_and_saved;
     }
     if (position_.step >= lengths_.total_steps) break;
-    if (!over && checkpoint_due(false)) save();
+    if (!epoch_is_over() && checkpoint_due(false)) save();
   }
-  if (over) end_epoch();
+  if (epoch_is_over()) end_epoch();
   return ExitCode::done;
 }
 
 void Trainer::micro_batch(const data::Batch& batch) {
   Tensor loss = cross_entropy((*model_)(batch.images), batch.labels, loss_options_);
   accelerator_.backward(loss);
-  step_.loss.add(loss.item());
+  step_loss_.add(loss.item());
   for (Meter* meter : {&interval_, &epoch_}) {
     meter->images += batch.rows();
     meter->wait_seconds += batch.wait_seconds;
@@ -168,7 +183,7 @@ Trainer::StepOutcome Trainer::end_step(const data::Batch& batch) {
 
   // One small reduction a step: the loss, and whether some rank has been asked to stop.
   const StopRequest request = stop_signal_.request();
-  std::array<double, 3> shared{step_.loss.value() / accelerator_.num_processes(),
+  std::array<double, 3> shared{step_loss_.value() / accelerator_.num_processes(),
                                request == StopRequest::interrupt ? 1.0 : 0.0,
                                request == StopRequest::save_and_exit ? 1.0 : 0.0};
   accelerator_.communicator().all_reduce(std::span(shared));
@@ -183,11 +198,9 @@ Trainer::StepOutcome Trainer::end_step(const data::Batch& batch) {
   optimizer_->zero_grad();
 
   ++position_.step;
-  position_.epoch = batch.last ? batch.epoch + 1 : batch.epoch;
-  position_.batch = batch.last ? 0 : batch.index + 1;
-  step_ = Meter();
-  interval_.loss.add(outcome.loss);
-  epoch_.loss.add(outcome.loss);
+  position_.batch = batch.index + 1;
+  position_.loss_sum += outcome.loss;
+  step_loss_ = {};
   log_step(outcome, rate, logged ? norm : std::nullopt);
   return outcome;
 }
@@ -211,12 +224,10 @@ void Trainer::log_step(const StepOutcome& outcome, double rate, std::optional<do
   const double speed =
       static_cast<double>(interval_.images * accelerator_.num_processes()) / seconds;
   const double wait = std::min(1.0, interval_.wait_seconds / seconds);
-  const std::int64_t done =
-      position_.batch == 0 ? lengths_.steps_per_epoch : position_.batch / options_.grad_accum_steps;
-  const std::int64_t epoch = position_.batch == 0 ? position_.epoch - 1 : position_.epoch;
-  progress_->step({.epoch = static_cast<int>(epoch) + 1,
+  const auto epoch = static_cast<int>(position_.epoch);
+  progress_->step({.epoch = epoch + 1,
                    .epochs = options_.epochs,
-                   .step = done,
+                   .step = steps_of_epoch(),
                    .steps = lengths_.steps_per_epoch,
                    .total_step = position_.step,
                    .total_steps = lengths_.total_steps,
@@ -225,8 +236,7 @@ void Trainer::log_step(const StepOutcome& outcome, double rate, std::optional<do
                    .images_per_second = speed,
                    .data_wait = wait});
   if (position_.step % options_.log_interval != 0) return;
-  const StepMetrics metrics{
-      position_.step, static_cast<int>(epoch), outcome.loss, rate, speed, wait, grad_norm};
+  const StepMetrics metrics{position_.step, epoch, outcome.loss, rate, speed, wait, grad_norm};
   folder_->log(metrics);
   if (options_.json) result(to_json(metrics), "");
   interval_ = Meter();
@@ -237,26 +247,34 @@ void Trainer::end_epoch() {
                        std::max(epoch_.seconds(), 1e-9);
   const double seconds = epoch_.seconds();
   const Evaluation valid = evaluate(accelerator_, *model_, valid_loader_);
-  const auto epoch = static_cast<int>(position_.epoch) - 1;
+  const auto epoch = static_cast<int>(position_.epoch);
+  const double train_loss = position_.loss_sum / static_cast<double>(steps_of_epoch());
   const EpochMetrics metrics{.epoch = epoch,
                              .step = position_.step,
-                             .train_loss = epoch_.loss.value(),
+                             .train_loss = train_loss,
                              .valid_loss = valid.loss,
                              .top1 = valid.accuracy.top1(),
                              .top5 = valid.accuracy.top5(),
                              .lr = schedule_->learning_rates().front(),
                              .images_per_second = speed,
                              .seconds = seconds};
-  if (valid.accuracy.top1() > best_top1_) {
-    best_top1_ = valid.accuracy.top1();
-    best_epoch_ = position_.epoch;
+  ++position_.epoch;
+  position_.batch = 0;
+  position_.loss_sum = 0;
+  if (valid.accuracy.top1() > position_.best_top1) {
+    position_.best_top1 = valid.accuracy.top1();
+    position_.best_epoch = position_.epoch;
   }
   if (folder_ != nullptr) folder_->log(metrics);
   result(to_json(metrics), fmt::format("epoch {}/{}: train loss {:.4f}, valid loss {:.4f}, top-1 "
                                        "{:.2f} %, top-5 {:.2f} %, {:.1f} img/s",
-                                       epoch + 1, options_.epochs, epoch_.loss.value(), valid.loss,
+                                       position_.epoch, options_.epochs, train_loss, valid.loss,
                                        valid.accuracy.top1(), valid.accuracy.top5(), speed));
   if (position_.step < lengths_.total_steps && checkpoint_due(true)) save();
+}
+
+std::int64_t Trainer::steps_of_epoch() const {
+  return (position_.batch + options_.grad_accum_steps - 1) / options_.grad_accum_steps;
 }
 
 bool Trainer::checkpoint_due(bool epoch_over) const {
@@ -278,7 +296,7 @@ void Trainer::save() {
   last_save_ = Clock::now();
   saved_ = position_;
   if (folder_ == nullptr) return;
-  CheckpointInfo info{position_, to_toml(options_), nlohmann::json::object()};
+  CheckpointInfo info{position_, photos_.train.size(), to_toml(options_), nlohmann::json::object()};
   info.description["model"] = options_.model;
   info.description["classes"] = photos_.train.classes();
   info.description["preprocessing"] = data::to_json(photos_.preprocessing);
@@ -304,14 +322,21 @@ void Trainer::finish() {
   const std::string run = printable(folder_->path().native());
   nlohmann::ordered_json json{
       {"result", "finished"}, {"step", position_.step}, {"seconds", seconds}, {"run", run}};
-  if (best_top1_ >= 0) json["best_top1"] = best_top1_;
   std::string best;
-  if (best_top1_ >= 0)
-    best = fmt::format("; best top-1 {:.2f} % in epoch {}", best_top1_, best_epoch_);
-  result(json, fmt::format("done: {} steps in {}{}\n  {}/model.safetensors\n  "
-                           "{}/metrics.jsonl\nnext: collar eval {} {}",
-                           position_.step, clock_text(seconds), best, run, run, run,
-                           printable(options_.data)));
+  if (position_.best_epoch > 0) {
+    json["best_top1"] = position_.best_top1;
+    best =
+        fmt::format("; best top-1 {:.2f} % in epoch {}", position_.best_top1, position_.best_epoch);
+  }
+  progress_.reset();
+  if (options_.json) {
+    fmt::print("{}\n", json.dump());
+    return;
+  }
+  fmt::print("{}\n", fmt::format("done: {} steps in {}{}\n  {}/model.safetensors\n  "
+                                 "{}/metrics.jsonl\nnext: collar eval {} {}",
+                                 position_.step, clock_text(seconds), best, run, run, run,
+                                 printable(options_.data)));
 }
 
 }  // namespace collar::apps

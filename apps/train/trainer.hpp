@@ -27,11 +27,9 @@ class Trainer {
   /// process `folder` is where the run writes; null elsewhere.
   Trainer(const TrainOptions& options, Accelerator& accelerator, RunFolder* folder);
 
-  /// Sets the run to the state of a checkpoint. Throws UsageError listing the options that differ
-  /// unless --force.
+  /// Sets the run to the state of a checkpoint. Throws UsageError if the photos are not those it
+  /// was made with, unless --force.
   void resume(const CheckpointFile& checkpoint);
-  bool finished() const { return position_.finished; }
-  const Position& position() const { return position_; }
 
   /// Trains from where the run is to its end, or until a signal asks to stop; then the state is
   /// saved.
@@ -40,9 +38,8 @@ class Trainer {
  private:
   using Clock = std::chrono::steady_clock;
 
-  /// What has been added up since a step, a line of the log, or an epoch began.
+  /// What has been added up since a line of the log, or an epoch, began.
   struct Meter {
-    nn::Average loss;
     std::int64_t images = 0;
     double wait_seconds = 0;
     Clock::time_point begin = Clock::now();
@@ -56,10 +53,13 @@ class Trainer {
   };
 
   void describe() const;
+  void require_same_photos(const CheckpointInfo& info) const;
   ExitCode train_epoch();
   void micro_batch(const data::Batch& batch);
   StepOutcome end_step(const data::Batch& batch);
   void log_step(const StepOutcome& outcome, double rate, std::optional<double> grad_norm);
+  bool epoch_is_over() const { return position_.batch == lengths_.batches_per_epoch; }
+  std::int64_t steps_of_epoch() const;  // made so far
   void end_epoch();
   bool checkpoint_due(bool epoch_over) const;
   void save();
@@ -88,10 +88,9 @@ class Trainer {
   Position position_;
   Position saved_;  // of the latest checkpoint
   Clock::time_point last_save_ = Clock::now();
-  Meter step_, interval_, epoch_;
+  nn::Average step_loss_;  // over the micro-batches of the step under way
+  Meter interval_, epoch_;
   Clock::time_point begin_ = Clock::now();
-  double best_top1_ = -1;
-  std::int64_t best_epoch_ = 0;
 };
 
 }  // namespace collar::apps

@@ -90,9 +90,10 @@ void check_image_size(std::int64_t width, std::int64_t height, const DecodeLimit
   if (width <= 0 || height <= 0) {
     throw DataError(fmt::format("the header says {} x {} pixels", width, height));
   }
-  if (width > limits.pixels || height > limits.pixels / width) {
+  if (std::max(width, height) > limits.side || width * height > limits.pixels) {
     throw DataError(
-        fmt::format("{} x {} pixels are more than the limit of {}", width, height, limits.pixels));
+        fmt::format("{} x {} pixels are too many: the limit is {} in all and {} on a side", width,
+                    height, limits.pixels, limits.side));
   }
 }
 

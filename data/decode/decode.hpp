@@ -17,6 +17,7 @@ namespace collar::data {
 /// What a file may ask for; checked before memory is taken for it.
 struct DecodeLimits {
   std::int64_t pixels = 89'478'485;  ///< where Pillow begins to speak of bombs
+  std::int64_t side = 65'535;        ///< pixels of the longer edge
   std::size_t file_bytes = std::size_t{1} << 28;
 };
 

@@ -22,7 +22,7 @@ Image decode_png(std::span<const std::uint8_t> bytes, const DecodeLimits& limits
 /// Uncompressed bitmaps of 1, 4, 8, 16, 24 and 32 bits.
 Image decode_bmp(std::span<const std::uint8_t> bytes, const DecodeLimits& limits);
 
-/// Throws DataError if an image of this size has no pixels or more than the limit.
+/// Throws DataError if an image of this size has no pixels or more than the limits.
 void check_image_size(std::int64_t width, std::int64_t height, const DecodeLimits& limits);
 
 }  // namespace collar::data

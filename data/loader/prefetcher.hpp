@@ -36,8 +36,9 @@ class Prefetcher {
   Prefetcher(const Prefetcher&) = delete;
   Prefetcher& operator=(const Prefetcher&) = delete;
 
-  /// The next batch of the plan, or nothing at its end. Throws what went wrong with the first bad
-  /// row of that batch; a DataError names the file.
+  /// The next batch of the plan, or nothing at its end. Waits as long as its files take to be read:
+  /// nothing can take back a read that the system does not answer. Throws what went wrong with the
+  /// first bad row of that batch; a DataError names the file.
   std::optional<Batch> next();
 
  private:

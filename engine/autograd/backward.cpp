@@ -10,6 +10,7 @@
 
 #include "engine/autograd/node.hpp"
 #include "engine/autograd/state.hpp"
+#include "engine/ops/dispatch.hpp"
 #include "engine/ops/layout.hpp"
 #include "kernels/core/error.hpp"
 #include "kernels/pointwise.hpp"
@@ -22,8 +23,8 @@ bool uniquely_owned(const Tensor& tensor) {
 }
 
 void add_in_place(Tensor& sum, const Tensor& term) {
-  std::visit([&](auto& context) { kernels::add_in_place(context, sum.view(), term.view()); },
-             *sum.context());
+  ops::on(*sum.context(),
+          [&](auto& device) { kernels::add_in_place(device, sum.view(), term.view()); });
 }
 
 // Folds summands together until at most `limit` are left: the last into the first of the rest, in

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include <initializer_list>
+#include <source_location>
 #include <utility>
 
 #include "engine/tensor.hpp"
@@ -17,10 +18,17 @@ namespace collar::ops {
 /// one is on the host or elsewhere.
 DeviceContext& context_of(const char* op, std::initializer_list<const Tensor*> inputs);
 
-/// Calls `kernel(device)` with the CpuContext or CudaContext inside.
+/// Calls `kernel(device)` with the CpuContext or CudaContext inside. A context that is being
+/// measured counts the time under the name of the file the operation is written in.
 template <typename Kernel>
-decltype(auto) on(DeviceContext& context, Kernel&& kernel) {
-  return std::visit(std::forward<Kernel>(kernel), context);
+decltype(auto) on(DeviceContext& context, const Kernel& kernel,
+                  const std::source_location& operation = std::source_location::current()) {
+  return std::visit(
+      [&](auto& device) -> decltype(auto) {
+        const KernelTimes::Call call(device.kernel_times(), operation.file_name());
+        return kernel(device);
+      },
+      context);
 }
 
 /// Throws ShapeError("op: message") unless `condition` holds.

@@ -3,11 +3,11 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cstring>
 #include <deque>
 
 #include "kernels/core/dispatch.hpp"
-#include "kernels/runtime/scratch.hpp"
+#include "kernels/cpu/parallel.hpp"
+#include "kernels/cpu/scratch.hpp"
 
 namespace collar::kernels {
 namespace {
@@ -16,23 +16,21 @@ namespace {
 class Image {
  public:
   Image(CpuContext& context, const Shape& shape, DType dtype, Layout layout)
-      : memory_(context.allocator(), static_cast<std::size_t>(shape.numel()) * size_of(dtype)),
+      : memory_(context, shape.numel() * static_cast<std::int64_t>(size_of(dtype))),
         view_{memory_.data(), dtype, shape, layout} {
     dispatch_float(dtype, [&]<typename T>(std::type_identity<T>) {
-      const std::int64_t count = shape.numel();
       T* values = view_.as<T>();
-#pragma omp parallel for num_threads(context.threads()) schedule(static)
-      for (std::int64_t i = 0; i < count; ++i) {
-        values[i] = T(static_cast<float>(i * 40503 % 1024) / 1024.0F - 0.5F);
-      }
+      parallel_ranges(context, shape.numel(), [values](std::int64_t begin, std::int64_t end) {
+        for (std::int64_t i = begin; i < end; ++i) {
+          values[i] = T(static_cast<float>(i * 40503 % 1024) / 1024.0F - 0.5F);
+        }
+      });
     });
   }
-  View view() const {
-    return view_;
-  }
+  View view() const { return view_; }
 
  private:
-  Scratch memory_;
+  Scratch<std::byte> memory_;
   View view_;
 };
 

@@ -3,6 +3,7 @@
 
 #include "kernels/cast.hpp"
 #include "kernels/core/dispatch.hpp"
+#include "kernels/cpu/parallel.hpp"
 #include "kernels/reference/layout.hpp"
 
 namespace collar::kernels {
@@ -17,7 +18,7 @@ std::int64_t divide_up(std::int64_t a, std::int64_t b) {
 }
 
 template <typename From, typename To>
-void convert_images([[maybe_unused]] int threads, ConstView x, View y) {
+void convert_images(const CpuContext& context, ConstView x, View y) {
   const reference::ImageIndex from(x.shape, x.layout);
   const reference::ImageIndex to(y.shape, y.layout);
   const std::int64_t channels = x.shape[1];
@@ -25,8 +26,7 @@ void convert_images([[maybe_unused]] int threads, ConstView x, View y) {
   const std::int64_t channel_tiles = divide_up(channels, kTileChannels);
   const std::int64_t pixel_tiles = divide_up(pixels, kTilePixels);
   const std::int64_t tiles = x.shape[0] * channel_tiles * pixel_tiles;
-#pragma omp parallel for num_threads(threads) schedule(static)
-  for (std::int64_t tile = 0; tile < tiles; ++tile) {
+  parallel_for(context, tiles, kTileChannels * kTilePixels, [&](std::int64_t tile) {
     const std::int64_t n = tile / pixel_tiles / channel_tiles;
     const std::int64_t first_channel = tile / pixel_tiles % channel_tiles * kTileChannels;
     const std::int64_t first_pixel = tile % pixel_tiles * kTilePixels;
@@ -39,16 +39,16 @@ void convert_images([[maybe_unused]] int threads, ConstView x, View y) {
         target[i * to.pixel_stride()] = To(static_cast<float>(source[i * from.pixel_stride()]));
       }
     }
-  }
+  });
 }
 
 template <typename From, typename To>
-void convert_elements([[maybe_unused]] int threads, ConstView x, View y) {
-  const std::int64_t count = x.numel();
-#pragma omp parallel for num_threads(threads) schedule(static)
-  for (std::int64_t i = 0; i < count; ++i) {
-    y.as<To>()[i] = To(static_cast<float>(x.as<From>()[i]));
-  }
+void convert_elements(const CpuContext& context, ConstView x, View y) {
+  parallel_ranges(context, x.numel(), [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t i = begin; i < end; ++i) {
+      y.as<To>()[i] = To(static_cast<float>(x.as<From>()[i]));
+    }
+  });
 }
 
 }  // namespace
@@ -59,9 +59,9 @@ void convert_layout(CpuContext& context, ConstView x, View y) {
   dispatch_float(x.dtype, [&]<typename From>(std::type_identity<From>) {
     dispatch_float(y.dtype, [&]<typename To>(std::type_identity<To>) {
       if (x.layout == y.layout) {
-        convert_elements<From, To>(context.threads(), x, y);
+        convert_elements<From, To>(context, x, y);
       } else {
-        convert_images<From, To>(context.threads(), x, y);
+        convert_images<From, To>(context, x, y);
       }
     });
   });

@@ -3,8 +3,8 @@
 
 #include <fmt/format.h>
 
-#include "kernels/core/error.hpp"
 #include "kernels/core/element.hpp"
+#include "kernels/core/error.hpp"
 #include "kernels/cpu/parallel.hpp"
 #include "kernels/cpu/strips.hpp"
 #include "kernels/cpu/vector/loops.hpp"

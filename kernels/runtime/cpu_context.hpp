@@ -11,6 +11,7 @@
 #include "kernels/core/layout.hpp"
 #include "kernels/runtime/allocator.hpp"
 #include "kernels/runtime/isa.hpp"
+#include "kernels/runtime/kernel_times.hpp"
 
 namespace collar {
 
@@ -45,6 +46,10 @@ class CpuContext {
   CachingAllocator& allocator() { return allocator_; }
   kernels::CpuConvolutions& convolutions() { return *convolutions_; }
 
+  /// Where the time of kernels is counted; null: nowhere. It must outlive the measurement.
+  KernelTimes* kernel_times() const { return kernel_times_; }
+  void count_times_in(KernelTimes* times) { kernel_times_ = times; }
+
   /// Layout conversions of activations since construction: how many, and the bytes they wrote.
   struct Conversions {
     std::uint64_t count = 0;
@@ -62,6 +67,7 @@ class CpuContext {
   bool direct_convolutions_;
   CachingAllocator allocator_;
   Conversions conversions_;
+  KernelTimes* kernel_times_ = nullptr;
   std::unique_ptr<kernels::CpuConvolutions> convolutions_;
 };
 

@@ -26,7 +26,7 @@ TEST_CASE("help goes to stdout, names the whole command and succeeds") {
   CHECK_THAT(nested.out, Contains("--classes N"));
 }
 
-TEST_CASE("--version says what was built") {
+TEST_CASE("The version says what was built") {
   const Finished finished = run_collar({"--version"});
   CHECK(finished.code == 0);
   CHECK_THAT(finished.out, StartsWith("collar 0."));

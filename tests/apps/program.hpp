@@ -81,7 +81,10 @@ class RunningProgram {
   RunningProgram& operator=(const RunningProgram&) = delete;
 
   pid_t pid() const { return pid_; }
-  void send(int signal) const { kill(pid_, signal); }
+  /// Nothing if it has been waited for: -1 would mean every process there is.
+  void send(int signal) const {
+    if (pid_ > 0) kill(pid_, signal);
+  }
 
   /// Throws if it has not ended after a minute.
   Finished wait() {

@@ -1,19 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// The convolution of this build against its definition.
+// The convolution of this build against its definition, over shapes of every kind.
 #include "kernels/conv.hpp"
 
 #include <catch2/catch.hpp>
 
-#include <string>
-#include <thread>
+#include <list>
 #include <vector>
 
-#include "bench/resnet50d.hpp"
 #include "kernels/core/error.hpp"
-#include "kernels/cpu/convolutions.hpp"
 #include "kernels/reference/conv.hpp"
 #include "tests/kernels/buffers.hpp"
-#include "tests/support/golden.hpp"
 
 using namespace collar;
 using kernels::Conv2dGeometry;
@@ -54,108 +50,113 @@ const std::vector<Case>& cases() {
   return all;
 }
 
-// Large enough for several threads to have work.
-const Case kLarge{"large", {4, 64, 14, 14}, {64, 64, 3, 3}, {{1, 1}, {1, 1}}};
-
-std::vector<Conv2dLayouts> layouts_to_try(const CpuContext& context, const Case& c) {
-  const Conv2dLayouts preferred = kernels::conv2d_layouts(context, c.x, c.w, c.geometry);
-  if (preferred.y == Layout::plain) return {preferred};
-  return {preferred, {Layout::plain, Layout::plain}};
-}
-
-// Forward and both gradients of one case in one layout.
-void check(CpuContext& context, const Case& c, DType dtype, Conv2dLayouts layouts) {
-  const Shape y_shape = kernels::conv2d_output_shape(c.x, c.w, c.geometry);
-  const auto taps = static_cast<double>(c.w[1] * c.w[2] * c.w[3]);
-  const auto positions = static_cast<double>(y_shape[0] * y_shape[2] * y_shape[3]);
-  Buffer x(c.x, dtype, layouts.x);
-  Buffer w(c.w);
-  Buffer bias({c.w[0]});
-  PackedWeights packed;
-  const Weight weight{w.randomize(2).view(), 1, &packed};
-  x.randomize(1);
-  bias.randomize(3);
-
-  Buffer y(y_shape, dtype, layouts.y);
-  Buffer y_exact(y_shape, dtype, layouts.y);
-  for (const View& some_bias : {View{}, bias.view()}) {
-    kernels::conv2d_forward(context, x.view(), weight, some_bias, y.view(), c.geometry);
-    kernels::reference::conv2d_forward(x.view(), w.view(), some_bias, y_exact.view(), c.geometry);
-    INFO("forward, bias " << bool{some_bias});
-    test::require_close(y.view(), y_exact.view(), taps);
+// Random operands of a case in one layout, and what the definition makes of them.
+class Trial {
+ public:
+  Trial(const Case& c, DType dtype, Conv2dLayouts layouts)
+      : layouts_(layouts),
+        geometry_(c.geometry),
+        x_(c.x, dtype, layouts.x),
+        w_(c.w),
+        bias_({c.w[0]}),
+        dy_(conv2d_output_shape(c.x, c.w, c.geometry), dtype, layouts.y),
+        y_(dy_.view().shape, dtype, layouts.y),
+        y_with_bias_(dy_.view().shape, dtype, layouts.y),
+        dx_(c.x, dtype, layouts.x),
+        dw_(c.w),
+        dbias_({c.w[0]}) {
+    using namespace kernels::reference;
+    x_.randomize(1);
+    w_.randomize(2);
+    bias_.randomize(3);
+    dy_.randomize(4);
+    conv2d_forward(x_.view(), w_.view(), {}, y_.view(), geometry_);
+    conv2d_forward(x_.view(), w_.view(), bias_.view(), y_with_bias_.view(), geometry_);
+    conv2d_backward_data(dy_.view(), w_.view(), dx_.view(), geometry_);
+    conv2d_backward_weights(x_.view(), dy_.view(), dw_.view(), dbias_.view(), false, geometry_);
   }
 
-  Buffer dy(y_shape, dtype, layouts.y);
-  dy.randomize(4);
-  {
-    Buffer dx(c.x, dtype, layouts.x);
-    Buffer exact(c.x, dtype, layouts.x);
-    kernels::conv2d_backward_data(context, dy.view(), weight, dx.view(), c.geometry);
-    kernels::reference::conv2d_backward_data(dy.view(), w.view(), exact.view(), c.geometry);
+  Conv2dLayouts layouts() const { return layouts_; }
+
+  void check(CpuContext& context) {
+    INFO(name_of(context.isa()) << ", " << context.threads() << " threads, " << name_of(layouts_.x)
+                                << " -> " << name_of(layouts_.y));
+    PackedWeights packed;
+    const Weight w{w_.view(), 1, &packed};
+    check_forward(context, w);
+    check_backward_data(context, w);
+    check_backward_weights(context);
+  }
+
+ private:
+  void check_forward(CpuContext& context, const Weight& w) {
+    INFO("forward");
+    Buffer y(y_.view().shape, y_.view().dtype, layouts_.y);
+    kernels::conv2d_forward(context, x_.view(), w, {}, y.view(), geometry_);
+    test::require_close(y.view(), y_.view(), taps());
+    kernels::conv2d_forward(context, x_.view(), w, bias_.view(), y.view(), geometry_);
+    test::require_close(y.view(), y_with_bias_.view(), taps());
+  }
+
+  void check_backward_data(CpuContext& context, const Weight& w) {
     INFO("backward data");
-    test::require_close(dx.view(), exact.view(),
-                        taps * static_cast<double>(c.w[0]) / static_cast<double>(c.w[1]));
+    Buffer dx(dx_.view().shape, dx_.view().dtype, layouts_.x);
+    kernels::conv2d_backward_data(context, dy_.view(), w, dx.view(), geometry_);
+    const double fan_out = static_cast<double>(w.master.shape[0] / geometry_.groups);
+    test::require_close(dx.view(), dx_.view(),
+                        taps() * fan_out / static_cast<double>(w.master.shape[1]));
   }
-  Buffer exact(c.w);
-  Buffer bias_exact({c.w[0]});
-  kernels::reference::conv2d_backward_weights(x.view(), dy.view(), exact.view(), bias_exact.view(),
-                                              false, c.geometry);
-  {
-    Buffer dw(c.w);
-    dw.randomize(5);
-    kernels::conv2d_backward_weights(context, x.view(), dy.view(), dw.view(), {}, false,
-                                     c.geometry);
-    INFO("backward weights");
-    test::require_close(dw.view(), exact.view(), positions);
-  }
-  Buffer dw(c.w);
-  Buffer dbias({c.w[0]});
-  dbias.randomize(6);
-  kernels::conv2d_backward_weights(context, x.view(), dy.view(), dw.view(), dbias.view(), false,
-                                   c.geometry);
-  {
-    INFO("backward weights and bias");
-    test::require_close(dw.view(), exact.view(), positions);
-    test::require_close(dbias.view(), bias_exact.view(), positions);
-  }
-  kernels::conv2d_backward_weights(context, x.view(), dy.view(), dw.view(), dbias.view(), true,
-                                   c.geometry);
-  for (std::int64_t i = 0; i < c.w.numel(); ++i) exact.data()[i] *= 2.0F;
-  for (std::int64_t i = 0; i < c.w[0]; ++i) bias_exact.data()[i] *= 2.0F;
-  INFO("accumulated");
-  test::require_close(dw.view(), exact.view(), positions);
-  test::require_close(dbias.view(), bias_exact.view(), positions);
-}
 
+  // Written over what was there, with the bias's gradient or without, then added to.
+  void check_backward_weights(CpuContext& context) {
+    INFO("backward weights");
+    const Shape& y = dy_.view().shape;
+    const auto positions = static_cast<double>(y[0] * y[2] * y[3]);
+    Buffer dw(dw_.view().shape);
+    Buffer dbias(dbias_.view().shape);
+    dw.randomize(5);
+    dbias.randomize(6);
+    kernels::conv2d_backward_weights(context, x_.view(), dy_.view(), dw.view(), {}, false,
+                                     geometry_);
+    test::require_close(dw.view(), dw_.view(), positions);
+    kernels::conv2d_backward_weights(context, x_.view(), dy_.view(), dw.view(), dbias.view(), false,
+                                     geometry_);
+    test::require_close(dw.view(), dw_.view(), positions);
+    test::require_close(dbias.view(), dbias_.view(), positions);
+    kernels::conv2d_backward_weights(context, x_.view(), dy_.view(), dw.view(), dbias.view(), true,
+                                     geometry_);
+    for (Buffer* doubled : {&dw, &dbias}) {
+      for (std::int64_t i = 0; i < doubled->view().numel(); ++i) doubled->data()[i] /= 2.0F;
+    }
+    test::require_close(dw.view(), dw_.view(), positions);
+    test::require_close(dbias.view(), dbias_.view(), positions);
+  }
+
+  double taps() { return static_cast<double>(w_.view().numel() / w_.view().shape[0]); }
+
+  Conv2dLayouts layouts_;
+  Conv2dGeometry geometry_;
+  Buffer x_, w_, bias_, dy_, y_, y_with_bias_, dx_, dw_, dbias_;
+};
+
+// Every case in plain layout and in the one each context prefers.
 void check_all(const std::vector<Isa>& isas, DType dtype) {
+  std::list<CpuContext> contexts;
   for (const Isa isa : isas) {
-    for (const int threads : {1, 3}) {
-      CpuContext context({.threads = threads, .isa = isa});
-      for (const Case& c : cases()) {
-        for (const Conv2dLayouts layouts : layouts_to_try(context, c)) {
-          INFO(c.name << ", " << name_of(isa) << ", " << threads << " threads, "
-                      << name_of(layouts.x) << " -> " << name_of(layouts.y));
-          check(context, c, dtype, layouts);
-        }
-      }
+    for (const int threads : {1, 3}) contexts.emplace_back(CpuOptions{threads, isa});
+  }
+  for (const Case& c : cases()) {
+    INFO(c.name);
+    std::list<Trial> trials;
+    trials.emplace_back(c, dtype, Conv2dLayouts{Layout::plain, Layout::plain});
+    for (CpuContext& context : contexts) {
+      trials.front().check(context);
+      const Conv2dLayouts preferred = conv2d_layouts(context, c.x, c.w, c.geometry);
+      if (preferred.y == Layout::plain) continue;
+      if (preferred.y != trials.back().layouts().y) trials.emplace_back(c, dtype, preferred);
+      trials.back().check(context);
     }
   }
-}
-
-bool uses_vendor_library() {
-  return kernels::CpuConvolutions::description().find("oneDNN") != std::string::npos;
-}
-
-void run(CpuContext& context, const Case& c, DType dtype) {
-  const Conv2dLayouts layouts = kernels::conv2d_layouts(context, c.x, c.w, c.geometry);
-  Buffer x(c.x, dtype, layouts.x);
-  Buffer w(c.w);
-  Buffer y(kernels::conv2d_output_shape(c.x, c.w, c.geometry), dtype, layouts.y);
-  PackedWeights packed;
-  const Weight weight{w.view(), 1, &packed};
-  kernels::conv2d_forward(context, x.view(), weight, {}, y.view(), c.geometry);
-  if (c.x[1] > 3) kernels::conv2d_backward_data(context, y.view(), weight, x.view(), c.geometry);
-  kernels::conv2d_backward_weights(context, x.view(), y.view(), w.view(), {}, false, c.geometry);
 }
 
 }  // namespace
@@ -176,152 +177,4 @@ TEST_CASE("convolution and gradients in bf16 agree with their definition") {
   std::vector<Isa> isas{Isa::baseline};  // without the instructions: right all the same
   if (detect_isa() == Isa::avx512_bf16) isas.push_back(Isa::avx512_bf16);
   check_all(isas, DType::bf16);
-}
-
-TEST_CASE("Winograd convolutions agree with direct ones, which can be had on request") {
-  const Case c{"", {16, 64, 28, 28}, {64, 64, 3, 3}, {{1, 1}, {1, 1}}};
-  CpuContext free_choice({.threads = 2});
-  CpuContext direct({.threads = 2, .direct_convolutions = true});
-  const Conv2dLayouts layouts = kernels::conv2d_layouts(direct, c.x, c.w, c.geometry);
-  Buffer x(c.x, DType::f32, layouts.x);
-  Buffer dy(c.x, DType::f32, layouts.y);
-  Buffer w(c.w);
-  PackedWeights packed;
-  const Weight weight{w.randomize(1).view(), 1, &packed};
-  x.randomize(2);
-  dy.randomize(3);
-  struct Results {
-    explicit Results(const Case& c, Conv2dLayouts layouts)
-        : y(c.x, DType::f32, layouts.y), dx(c.x, DType::f32, layouts.x), dw(c.w) {}
-    Buffer y, dx, dw;
-  } chosen(c, layouts), exact(c, layouts);
-  const auto compute = [&](CpuContext& context, Results& results) {
-    kernels::conv2d_forward(context, x.view(), weight, {}, results.y.view(), c.geometry);
-    kernels::conv2d_backward_data(context, dy.view(), weight, results.dx.view(), c.geometry);
-    kernels::conv2d_backward_weights(context, x.view(), dy.view(), results.dw.view(), {}, false,
-                                     c.geometry);
-  };
-  compute(free_choice, chosen);
-  compute(direct, exact);
-  test::require_close(chosen.y.view(), exact.y.view(), 64 * 9);
-  test::require_close(chosen.dx.view(), exact.dx.view(), 64 * 9);
-  test::require_close(chosen.dw.view(), exact.dw.view(), 16 * 28 * 28);
-  for (const std::string& text : direct.convolutions().implementations()) {
-    CHECK(text.find("wino") == std::string::npos);
-  }
-  std::size_t winograd = 0;
-  for (const std::string& text : free_choice.convolutions().implementations()) {
-    winograd += text.find("wino") != std::string::npos;
-  }
-  CHECK((winograd > 0) == (uses_vendor_library() && detect_isa() >= Isa::avx512));
-}
-
-TEST_CASE("an image in channels-last order is convolved too") {
-  CpuContext context({.threads = 2});
-  if (!uses_vendor_library()) COLLAR_SKIP("this build convolves plain images only");
-  check(context, cases()[4], DType::f32, {Layout::channels_last, Layout::channels_last});
-}
-
-TEST_CASE("a weight whose version has moved is packed anew") {
-  CpuContext context({.threads = 2});
-  const Case& c = cases()[4];
-  const Conv2dLayouts layouts = kernels::conv2d_layouts(context, c.x, c.w, c.geometry);
-  const Shape y_shape = kernels::conv2d_output_shape(c.x, c.w, c.geometry);
-  Buffer x(c.x, DType::f32, layouts.x);
-  Buffer w(c.w);
-  Buffer y(y_shape, DType::f32, layouts.y);
-  Buffer exact(y_shape, DType::f32, layouts.y);
-  x.randomize(1);
-  PackedWeights packed;
-  for (std::uint32_t version = 0; version < 3; ++version) {
-    w.randomize(version);
-    const Weight weight{w.view(), version, &packed};
-    kernels::conv2d_forward(context, x.view(), weight, {}, y.view(), c.geometry);
-    kernels::reference::conv2d_forward(x.view(), w.view(), {}, exact.view(), c.geometry);
-    test::require_close(y.view(), exact.view(), 16 * 9);
-  }
-}
-
-TEST_CASE("an empty batch gives empty results and no gradient") {
-  CpuContext context({.threads = 2});
-  const Case c{"", {0, 16, 8, 8}, {16, 16, 3, 3}, {{1, 1}, {1, 1}}};
-  run(context, c, DType::f32);
-  Buffer x(c.x);
-  Buffer dw(c.w);
-  Buffer dbias({16});
-  dw.randomize(1);
-  dbias.randomize(2);
-  const float before = dw.data()[5];
-  kernels::conv2d_backward_weights(context, x.view(), x.view(), dw.view(), dbias.view(), true,
-                                   c.geometry);
-  CHECK(dw.data()[5] == before);
-  kernels::conv2d_backward_weights(context, x.view(), x.view(), dw.view(), dbias.view(), false,
-                                   c.geometry);
-  CHECK(dw.data()[5] == 0.0F);
-  CHECK(dbias.data()[5] == 0.0F);
-}
-
-TEST_CASE("a convolution that has run before takes nothing from the system") {
-  CpuContext context({.threads = 2});
-  const Case& c = kLarge;
-  run(context, c, DType::f32);
-  const auto before = context.allocator().statistics();
-  run(context, c, DType::f32);
-  const auto after = context.allocator().statistics();
-  CHECK(after.system_allocations == before.system_allocations);
-  CHECK(after.bytes_in_use == 0);
-}
-
-TEST_CASE("contexts of several threads of a process compute side by side, bit for bit as alone") {
-  const Case& c = kLarge;
-  const auto gradients = [&c] {
-    CpuContext context({.threads = 2});
-    const Conv2dLayouts layouts = kernels::conv2d_layouts(context, c.x, c.w, c.geometry);
-    Buffer x(c.x, DType::f32, layouts.x);
-    Buffer dy(kernels::conv2d_output_shape(c.x, c.w, c.geometry), DType::f32, layouts.y);
-    Buffer dw(c.w);
-    x.randomize(1);
-    dy.randomize(2);
-    for (int i = 0; i < 5; ++i) {
-      kernels::conv2d_backward_weights(context, x.view(), dy.view(), dw.view(), {}, i > 0,
-                                       c.geometry);
-    }
-    return std::vector<float>(dw.data(), dw.data() + c.w.numel());
-  };
-  const std::vector<float> alone = gradients();
-  std::vector<std::vector<float>> together(3);
-  {
-    std::vector<std::jthread> ranks;
-    for (auto& result : together) ranks.emplace_back([&] { result = gradients(); });
-  }
-  for (const auto& result : together) CHECK(result == alone);
-}
-
-TEST_CASE("no convolution of a ResNet-50d takes a slow path") {
-  if (!uses_vendor_library()) COLLAR_SKIP("this build has no oneDNN");
-  for (const Isa isa : test::isas_here()) {
-    CpuContext context({.threads = 2, .isa = isa});
-    for (const kernels::ConvolutionWork& work : bench::resnet50d_convolutions(2, 224)) {
-      const Case c{"", work.x, work.w, work.geometry};
-      run(context, c, DType::f32);
-      if (context.has_fast_bf16()) run(context, c, DType::bf16);
-    }
-    const auto implementations = context.convolutions().implementations();
-    CHECK(implementations.size() >= 3 * 20);
-    for (const std::string& text : implementations) {
-      INFO(name_of(isa) << ": " << text);
-      CHECK(text.find("ref") == std::string::npos);
-    }
-  }
-}
-
-TEST_CASE("between stem and pool a ResNet-50d is blocked, and its stem reads plain pictures") {
-  if (!uses_vendor_library()) COLLAR_SKIP("this build has no oneDNN");
-  if (detect_isa() < Isa::avx2) COLLAR_SKIP("this CPU has no AVX2: everything is plain");
-  CpuContext context({.isa = Isa::avx2});
-  for (const kernels::ConvolutionWork& c : bench::resnet50d_convolutions(2, 224)) {
-    const Conv2dLayouts layouts = kernels::conv2d_layouts(context, c.x, c.w, c.geometry);
-    CHECK(layouts.x == (c.x[1] == 3 ? Layout::plain : Layout::blocked8));
-    CHECK(layouts.y == Layout::blocked8);
-  }
 }

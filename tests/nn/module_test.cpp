@@ -107,6 +107,22 @@ TEST_CASE("A model of modules computes, trains and counts its batches") {
   CHECK(net.named_buffers()[2].tensor.item() == 1);
 }
 
+TEST_CASE("A forward hook sees what a module is given and what it returns") {
+  collar::test::OnCpu on;
+  Conv2d layer(3, 4, 3);
+  layer.to(on.context());
+  std::vector<Shape> seen;
+  layer.set_forward_hook([&](const Tensor& x, const Tensor& y) {
+    seen.push_back(x.shape());
+    seen.push_back(y.shape());
+  });
+  layer(on.random({2, 3, 5, 5}, 1));
+  CHECK(seen == std::vector<Shape>{{2, 3, 5, 5}, {2, 4, 3, 3}});
+  layer.set_forward_hook(nullptr);
+  layer(on.random({2, 3, 5, 5}, 1));
+  CHECK(seen.size() == 2);
+}
+
 TEST_CASE("Groups that do not divide the channels are refused") {
   CHECK_THROWS_AS(Conv2d(6, 8, 3, {.groups = 4}), UsageError);
 }

@@ -101,7 +101,9 @@ std::string sha256_of(const std::vector<T>& values) {
   return sha256_of(std::span<const T>(values));
 }
 
-inline std::string sha256(std::span<const std::byte> bytes) { return sha256_of(bytes); }
+inline std::string sha256(std::span<const std::byte> bytes) {
+  return sha256_of(bytes);
+}
 
 inline std::string sha256(std::string_view text) {
   return sha256_of(std::span<const char>(text));

@@ -11,8 +11,8 @@
 #include "kernels/core/error.hpp"
 #include "kernels/cpu/onednn/state.hpp"
 #include "kernels/cpu/onednn/threads.hpp"
+#include "kernels/cpu/scratch.hpp"
 #include "kernels/reference/conv.hpp"
-#include "kernels/runtime/scratch.hpp"
 
 namespace collar::kernels {
 namespace {
@@ -172,11 +172,6 @@ const Planned& find(State& state, const Problem& problem) {
   });
 }
 
-void add([[maybe_unused]] int threads, const float* x, float* y, std::int64_t count) {
-#pragma omp parallel for num_threads(threads) schedule(static) if (count > 4096)
-  for (std::int64_t i = 0; i < count; ++i) y[i] += x[i];
-}
-
 }  // namespace
 
 Conv2dLayouts conv2d_layouts(const CpuContext& context, const Shape& x, const Shape& w,
@@ -203,7 +198,7 @@ void conv2d_forward(CpuContext& context, ConstView x, const Weight& w, ConstView
   }
   const ThreadScope threads(context.threads());
   const Planned& planned = find(state, problem);
-  const Scratch scratch(context.allocator(), planned.scratchpad.get_size());
+  Scratch<std::byte> scratch(context, onednn::bytes_of(planned.scratchpad));
   onednn::Arguments arguments{
       {DNNL_ARG_SRC, state.memory(planned.source, x.data)},
       {DNNL_ARG_WEIGHTS, state.packed(planned, w)},
@@ -222,7 +217,7 @@ void conv2d_backward_data(CpuContext& context, ConstView dy, const Weight& w, Vi
   }
   const ThreadScope threads(context.threads());
   const Planned& planned = find(state, problem);
-  const Scratch scratch(context.allocator(), planned.scratchpad.get_size());
+  Scratch<std::byte> scratch(context, onednn::bytes_of(planned.scratchpad));
   state.run(planned.primitive,
             {{DNNL_ARG_DIFF_DST, state.memory(planned.destination, dy.data)},
              {DNNL_ARG_WEIGHTS, state.packed(planned, w)},
@@ -238,15 +233,14 @@ void conv2d_backward_weights(CpuContext& context, ConstView x, ConstView dy, Vie
     return reference::conv2d_backward_weights(x, dy, dw, dbias, accumulate, geometry);
   }
   const ThreadScope threads(context.threads());
-  CachingAllocator& allocator = context.allocator();
   const Planned& planned = find(state, problem);
   // Gradients are born in place if the primitive's order is the master's, else beside it.
   const bool in_place = !accumulate && planned.weights == planned.master;
-  const Scratch scratch(allocator, planned.scratchpad.get_size());
-  const Scratch beside(allocator, in_place ? 0 : planned.weights.get_size());
-  const Scratch bias_beside(allocator, accumulate ? dbias.bytes() : 0);
+  Scratch<std::byte> scratch(context, onednn::bytes_of(planned.scratchpad));
+  Scratch<std::byte> beside(context, in_place ? 0 : onednn::bytes_of(planned.weights));
+  Scratch<float> bias_beside(context, dbias && accumulate ? dbias.numel() : 0);
   void* gradient = in_place ? dw.data : beside.data();
-  void* bias_gradient = accumulate ? bias_beside.data() : dbias.data;
+  float* bias_gradient = accumulate ? bias_beside.data() : dbias.as<float>();
 
   onednn::Arguments arguments{
       {DNNL_ARG_SRC, state.memory(planned.source, x.data)},
@@ -257,8 +251,7 @@ void conv2d_backward_weights(CpuContext& context, ConstView x, ConstView dy, Vie
   state.run(planned.primitive, arguments);
   if (!in_place) state.unpack(planned, gradient, dw, accumulate);
   if (dbias && accumulate) {
-    add(context.threads(), static_cast<const float*>(bias_gradient), dbias.as<float>(),
-        dbias.numel());
+    for (std::int64_t k = 0; k < dbias.numel(); ++k) dbias.as<float>()[k] += bias_gradient[k];
   }
 }
 

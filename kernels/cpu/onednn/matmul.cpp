@@ -8,8 +8,8 @@
 #include "kernels/core/dispatch.hpp"
 #include "kernels/cpu/onednn/state.hpp"
 #include "kernels/cpu/onednn/threads.hpp"
+#include "kernels/cpu/scratch.hpp"
 #include "kernels/reference/matmul.hpp"
-#include "kernels/runtime/scratch.hpp"
 
 namespace collar::kernels {
 namespace {
@@ -99,7 +99,7 @@ const Planned& find(State& state, const Problem& p) {
 void run(CpuContext& context, const Planned& planned, const void* source,
          const dnnl::memory& weights, const void* bias, void* destination) {
   const State& state = context.convolutions().state();
-  const Scratch scratch(context.allocator(), planned.scratchpad.get_size());
+  Scratch<std::byte> scratch(context, onednn::bytes_of(planned.scratchpad));
   onednn::Arguments arguments{
       {DNNL_ARG_SRC, state.memory(planned.source, source)},
       {DNNL_ARG_WEIGHTS, weights},

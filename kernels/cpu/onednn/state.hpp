@@ -46,6 +46,9 @@ struct Planned {
 dnnl::memory::data_type type_of(DType dtype);
 /// Images [N, C, H, W] in one of our layouts.
 dnnl::memory::desc image_desc(const Shape& shape, DType dtype, Layout layout);
+inline std::int64_t bytes_of(const dnnl::memory::desc& description) {
+  return static_cast<std::int64_t>(description.get_size());
+}
 /// Equal for equal descriptions, in every context and process; in practice different for different
 /// ones.
 std::uint64_t key_of(const dnnl::memory::desc& description);

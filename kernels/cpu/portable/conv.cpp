@@ -3,14 +3,14 @@
 // layout.
 #include "kernels/conv.hpp"
 
+#include <array>
+
 #include "kernels/core/dispatch.hpp"
 #include "kernels/cpu/portable/gemm.hpp"
-#include "kernels/reference/conv.hpp"
 
 namespace collar::kernels {
 namespace {
 
-using portable::Matrix;
 using portable::multiply;
 
 // The extents of one group, by their usual names.
@@ -127,7 +127,7 @@ struct OutputGradient {
 };
 
 template <typename T>
-void forward(int threads, ConstView x, ConstView w, ConstView bias, View y,
+void forward(const CpuContext& context, ConstView x, ConstView w, ConstView bias, View y,
              const Conv2dGeometry& geometry) {
   const Extents e(x.shape, w.shape, y.shape, geometry);
   const std::int64_t pixels = e.P * e.Q;
@@ -135,7 +135,7 @@ void forward(int threads, ConstView x, ConstView w, ConstView bias, View y,
     const std::int64_t k0 = group * e.K;
     const Weights<T> weights{w.as<float>() + k0 * e.C * e.taps, e.C * e.taps, e.taps, e.taps};
     const PositionRows<T> patches{input_patches(x.as<T>() + group * e.C * e.H * e.W, e, geometry)};
-    multiply(threads, e.K, e.N * pixels, e.C * e.taps, weights, patches,
+    multiply(context, e.K, e.N * pixels, e.C * e.taps, weights, patches,
              [&](std::int64_t k, std::int64_t j, float sum) {
                y.as<T>()[j / pixels * e.y_image + (k0 + k) * pixels + j % pixels] =
                    T(bias ? sum + bias.as<float>()[k0 + k] : sum);
@@ -144,7 +144,7 @@ void forward(int threads, ConstView x, ConstView w, ConstView bias, View y,
 }
 
 template <typename T>
-void backward_data(int threads, ConstView dy, ConstView w, View dx,
+void backward_data(const CpuContext& context, ConstView dy, ConstView w, View dx,
                    const Conv2dGeometry& geometry) {
   const Extents e(dx.shape, w.shape, dy.shape, geometry);
   const std::int64_t pixels = e.H * e.W;
@@ -154,7 +154,7 @@ void backward_data(int threads, ConstView dy, ConstView w, View dx,
                              e.taps};
     const PositionRows<T> patches{
         gradient_patches(dy.as<T>() + group * e.K * e.P * e.Q, e, geometry)};
-    multiply(threads, e.C, e.N * pixels, e.K * e.taps, weights, patches,
+    multiply(context, e.C, e.N * pixels, e.K * e.taps, weights, patches,
              [&](std::int64_t c, std::int64_t j, float sum) {
                dx.as<T>()[j / pixels * e.x_image + (c0 + c) * pixels + j % pixels] = T(sum);
              });
@@ -167,15 +167,15 @@ void store(View gradient, std::int64_t i, float sum, bool accumulate) {
 }
 
 template <typename T>
-void backward_weights(int threads, ConstView x, ConstView dy, View dw, View dbias, bool accumulate,
-                      const Conv2dGeometry& geometry) {
+void backward_weights(const CpuContext& context, ConstView x, ConstView dy, View dw, View dbias,
+                      bool accumulate, const Conv2dGeometry& geometry) {
   const Extents e(x.shape, dw.shape, dy.shape, geometry);
   const std::int64_t positions = e.N * e.P * e.Q;
   for (std::int64_t group = 0; group < geometry.groups; ++group) {
     const std::int64_t k0 = group * e.K;
     const OutputGradient<T> gradient{dy.as<T>() + k0 * e.P * e.Q, e.y_image, e.P * e.Q};
     const TapRows<T> patches{input_patches(x.as<T>() + group * e.C * e.H * e.W, e, geometry)};
-    multiply(threads, e.K, e.C * e.taps, positions, gradient, patches,
+    multiply(context, e.K, e.C * e.taps, positions, gradient, patches,
              [&](std::int64_t k, std::int64_t l, float sum) {
                store(dw, (k0 + k) * e.C * e.taps + l, sum, accumulate);
              });
@@ -199,21 +199,21 @@ Conv2dLayouts conv2d_layouts(const CpuContext&, const Shape&, const Shape&, cons
 void conv2d_forward(CpuContext& context, ConstView x, const Weight& w, ConstView bias, View y,
                     const Conv2dGeometry& geometry) {
   dispatch_float(x.dtype, [&]<typename T>(std::type_identity<T>) {
-    forward<T>(context.threads(), x, w.master, bias, y, geometry);
+    forward<T>(context, x, w.master, bias, y, geometry);
   });
 }
 
 void conv2d_backward_data(CpuContext& context, ConstView dy, const Weight& w, View dx,
                           const Conv2dGeometry& geometry) {
   dispatch_float(dy.dtype, [&]<typename T>(std::type_identity<T>) {
-    backward_data<T>(context.threads(), dy, w.master, dx, geometry);
+    backward_data<T>(context, dy, w.master, dx, geometry);
   });
 }
 
 void conv2d_backward_weights(CpuContext& context, ConstView x, ConstView dy, View dw, View dbias,
                              bool accumulate, const Conv2dGeometry& geometry) {
   dispatch_float(x.dtype, [&]<typename T>(std::type_identity<T>) {
-    backward_weights<T>(context.threads(), x, dy, dw, dbias, accumulate, geometry);
+    backward_weights<T>(context, x, dy, dw, dbias, accumulate, geometry);
   });
 }
 

@@ -10,22 +10,12 @@
 #include <cstdint>
 #include <utility>
 
+#include "kernels/cpu/parallel.hpp"
+
 namespace collar::kernels::portable {
 
-/// An operand has `Row row(i)`, `Inner inner(l)` and `float at(Row, Inner)`: the two halves of an
-/// index are worked out once a tile, only at() runs for each element.
-template <typename T>
-struct Matrix {
-  const T* data;
-  std::int64_t row_stride;
-  std::int64_t inner_stride;
-
-  std::int64_t row(std::int64_t i) const { return i * row_stride; }
-  std::int64_t inner(std::int64_t l) const { return l * inner_stride; }
-  float at(std::int64_t row, std::int64_t inner) const {
-    return static_cast<float>(data[row + inner]);
-  }
-};
+// An operand has `Row row(i)`, `Inner inner(l)` and `float at(Row, Inner)`: the two halves of an
+// index are worked out once a tile, only at() runs for each element.
 
 using Vector = float __attribute__((vector_size(16)));
 constexpr std::int64_t kLanes = 4;
@@ -81,14 +71,13 @@ void multiply_panels(const float* a, const float* b, std::int64_t depth, float* 
   }
 }
 
-/// Calls store(i, j, sum) for every element of the m x n product, from up to `threads` threads.
+/// Calls store(i, j, sum) for every element of the m x n product, from the context's threads.
 template <typename A, typename B, typename Store>
-void multiply([[maybe_unused]] int threads, std::int64_t m, std::int64_t n, std::int64_t k,
-              const A& a, const B& b, const Store& store) {
+void multiply(const CpuContext& context, std::int64_t m, std::int64_t n, std::int64_t k, const A& a,
+              const B& b, const Store& store) {
   const std::int64_t tile_rows = (m + kTile - 1) / kTile;
   const std::int64_t tile_columns = (n + kTile - 1) / kTile;
-#pragma omp parallel for num_threads(threads) schedule(dynamic)
-  for (std::int64_t tile = 0; tile < tile_rows * tile_columns; ++tile) {
+  parallel_for(context, tile_rows * tile_columns, kTile * kTile * k, [&](std::int64_t tile) {
     const std::int64_t i0 = tile % tile_rows * kTile;
     const std::int64_t j0 = tile / tile_rows * kTile;
     const std::int64_t rows = std::min(kTile, m - i0);
@@ -113,7 +102,7 @@ void multiply([[maybe_unused]] int threads, std::int64_t m, std::int64_t n, std:
     for (std::int64_t i = 0; i < rows; ++i)
       for (std::int64_t j = 0; j < columns; ++j)
         store(i0 + i, j0 + j, c[static_cast<std::size_t>(i * kTile + j)]);
-  }
+  });
 }
 
 }  // namespace collar::kernels::portable

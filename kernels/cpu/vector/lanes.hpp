@@ -14,7 +14,7 @@
 #include "kernels/core/dtype.hpp"
 #include "kernels/functors.hpp"
 
-#if defined(__AVX2__)
+#if defined(__SSE2__)
 #include <immintrin.h>
 #endif
 
@@ -25,6 +25,13 @@ inline constexpr int kLanes = 16;
 #else
 inline constexpr int kLanes = 8;
 #endif
+
+COLLAR_INLINE std::int64_t smaller(std::int64_t a, std::int64_t b) {
+  return a < b ? a : b;
+}
+COLLAR_INLINE std::int64_t larger(std::int64_t a, std::int64_t b) {
+  return a > b ? a : b;
+}
 
 template <int W>
 struct VectorOf {
@@ -169,6 +176,12 @@ COLLAR_INLINE std::uint32_t passing_bits(Floats<W> x) {
     const __m256 passes = _mm256_cmp_ps(x, _mm256_setzero_ps(), _CMP_NLE_UQ);
     return static_cast<std::uint32_t>(_mm256_movemask_ps(passes));
   }
+#elif defined(__SSE2__)
+  __m128 half[2];
+  __builtin_memcpy(half, &x, sizeof(half));
+  const int low = _mm_movemask_ps(_mm_cmpnle_ps(half[0], _mm_setzero_ps()));
+  const int high = _mm_movemask_ps(_mm_cmpnle_ps(half[1], _mm_setzero_ps()));
+  return static_cast<std::uint32_t>(low | high << 4);
 #endif
   std::uint32_t bits = 0;
   for (int lane = 0; lane < W; ++lane) bits |= std::uint32_t{relu_passes(x[lane])} << lane;

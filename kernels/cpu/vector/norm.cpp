@@ -13,10 +13,6 @@ namespace {
 constexpr std::int64_t kChunk = 64;
 constexpr int kChains = 4;
 
-COLLAR_INLINE std::int64_t smaller(std::int64_t a, std::int64_t b) {
-  return a < b ? a : b;
-}
-
 /// A pointer moved on, unless it is null.
 template <typename T>
 COLLAR_INLINE T* advanced(T* pointer, std::int64_t by) {

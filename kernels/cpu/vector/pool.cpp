@@ -8,14 +8,7 @@
 namespace collar::kernels::COLLAR_ISA_NAMESPACE {
 namespace {
 
-COLLAR_INLINE std::int64_t smaller(std::int64_t a, std::int64_t b) {
-  return a < b ? a : b;
-}
-COLLAR_INLINE std::int64_t larger(std::int64_t a, std::int64_t b) {
-  return a > b ? a : b;
-}
-
-/// Positions first, first + step, … below end.
+/// Positions from first to before end.
 struct Span {
   std::int64_t first, end;
 };
@@ -29,14 +22,15 @@ COLLAR_INLINE Span window(const PoolPlane& plane, int axis, std::int64_t out) {
   return {start + skipped * dilation, smaller(start + plane.kernel[axis] * dilation, extent)};
 }
 
-/// The outputs along one axis whose windows, holes of a dilation included, reach over pixel `in`.
-COLLAR_INLINE Span outputs(const PoolPlane& plane, int axis, std::int64_t in) {
+/// Moves on the span of outputs along one axis whose windows (holes of a dilation included) reach
+/// over a pixel, from an earlier pixel's or from {0, 0}.
+COLLAR_INLINE void move_outputs(Span& outputs, const PoolPlane& plane, int axis, std::int64_t in) {
   const std::int64_t extent = axis == 0 ? plane.out_height : plane.out_width;
   const std::int64_t stride = plane.stride[axis];
   const std::int64_t reach = (plane.kernel[axis] - 1) * plane.dilation[axis];
   const std::int64_t padded = in + plane.padding[axis];
-  const std::int64_t first = padded > reach ? (padded - reach + stride - 1) / stride : 0;
-  return {first, smaller(padded / stride + 1, extent)};
+  while (outputs.first * stride + reach < padded) ++outputs.first;
+  while (outputs.end < extent && outputs.end * stride <= padded) ++outputs.end;
 }
 
 /// What PyTorch divides by along one axis: the valid pixels, or those of the padded input.
@@ -92,10 +86,12 @@ void max_backward(const PoolPlane& plane, const void* dy, const std::int32_t* in
     using T = typename decltype(type)::Type;
     constexpr int W = decltype(lanes)::kWidth;
     const Floats<W> zero = {};
+    Span rows{0, 0};
     for (std::int64_t h = 0; h < plane.height; ++h) {
-      const Span rows = outputs(plane, 0, h);
+      move_outputs(rows, plane, 0, h);
+      Span columns{0, 0};
       for (std::int64_t w = 0; w < plane.width; ++w) {
-        const Span columns = outputs(plane, 1, w);
+        move_outputs(columns, plane, 1, w);
         const std::int64_t position = h * plane.width + w;
         Floats<W> sum = zero;
         for (std::int64_t p = rows.first; p < rows.end; ++p) {
@@ -137,10 +133,12 @@ void average_backward(const PoolPlane& plane, const void* dy, void* dx) {
   visit(plane.dtype, plane.lanes, [&](auto type, auto lanes) {
     using T = typename decltype(type)::Type;
     constexpr int W = decltype(lanes)::kWidth;
+    Span rows{0, 0};
     for (std::int64_t h = 0; h < plane.height; ++h) {
-      const Span rows = outputs(plane, 0, h);
+      move_outputs(rows, plane, 0, h);
+      Span columns{0, 0};
       for (std::int64_t w = 0; w < plane.width; ++w) {
-        const Span columns = outputs(plane, 1, w);
+        move_outputs(columns, plane, 1, w);
         Floats<W> sum = {};
         for (std::int64_t p = rows.first; p < rows.end; ++p) {
           for (std::int64_t q = columns.first; q < columns.end; ++q) {

@@ -34,7 +34,7 @@ std::string show_run(ProgressOptions options, std::int64_t until = 100) {
                      .lr = 0.03,
                      .images_per_second = 12.34,
                      .data_wait = 0.042});
-      if (i == 50) progress.line("epoch 1/2 done \x1b[31m");
+      if (i == 50) progress.line("epoch 1/2\ndone \x1b[31m");
     }
   }
   close(options.descriptor);
@@ -53,7 +53,7 @@ TEST_CASE("Without a terminal there is a plain line at the first, every tenth an
   const std::string text = show_run({.log_interval = 10});
   CHECK_THAT(text, Catch::StartsWith("epoch 1/2  step 1/50  loss 1.5000  lr 0.03  12.3 img/s  data "
                                      "4%\nepoch 1/2  step 10/50"));
-  CHECK(count(text, "\n") == 12);  // 1, 10 … 100 and the epoch's
+  CHECK(count(text, "\n") == 13);  // 1, 10 … 100 and the epoch's two
   CHECK(count(text, "\r") == 0);
   CHECK_THAT(text,
              Catch::Contains("step 50/50  loss 1.5000  lr 0.03  12.3 img/s  data 4%  0:01 left"));
@@ -63,7 +63,7 @@ TEST_CASE("On a terminal one line is redrawn at most ten times a second") {
   const std::string text = show_run({.bar = true, .columns = 100});
   CHECK(count(text, "img/s") >= 20);
   CHECK(count(text, "img/s") <= 22);  // 2 seconds, and the last step
-  CHECK(count(text, "\n") == 1);      // the epoch's line
+  CHECK(count(text, "\n") == 2);      // the epoch's lines
   CHECK(count(text, "\x1b[36m") == 0);
   CHECK_THAT(text, Catch::Contains("[========================] 50/50"));
   CHECK_THAT(text, Catch::EndsWith("\r\x1b[K"));

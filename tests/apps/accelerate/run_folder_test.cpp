@@ -99,7 +99,7 @@ TEST_CASE("A run that goes on forgets what was logged after its checkpoint") {
   run.log(EpochMetrics{.epoch = 1, .step = 9});
   write_text(run.metrics(), read_text(run.metrics()) + "{\"step\": 1, \"lo");  // a torn line
 
-  run.truncate_after(7);
+  run.truncate_after(7, 1);
   const auto metrics = lines(run.metrics());
   CHECK(metrics.size() == 8);
   CHECK(metrics.back()["step"] == 7);
@@ -107,6 +107,10 @@ TEST_CASE("A run that goes on forgets what was logged after its checkpoint") {
 
   log_steps(run, 8, 8);
   CHECK(lines(run.metrics()).back()["step"] == 8);
+
+  run.truncate_after(5, 0);  // the first epoch has made its steps and is to be evaluated again
+  CHECK(lines(run.metrics()).size() == 5);
+  CHECK_THAT(read_text(run.summary()), Catch::EndsWith("seconds\n"));
 }
 
 TEST_CASE("Logs that cannot be written are reported once and stop nothing") {

@@ -164,7 +164,7 @@ TEST_CASE("A stopped rank does not keep the job from ending") {
   kill(job.rank(0), SIGSTOP);
   kill(job.rank(1), SIGKILL);
   CHECK(job.program().wait().code == 6);
-  CHECK(job.none_alive());
+  CHECK(eventually([&] { return job.none_alive(); }, 2s));
 }
 
 TEST_CASE("Ctrl-C and SIGTERM reach every rank and nothing stays") {

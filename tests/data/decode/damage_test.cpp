@@ -34,7 +34,7 @@ const char* const kFiles[] = {"jpeg-subsampling-420.jpg",
                               "wrong-extension-bmp.jpg"};
 
 int rounds() {
-  return std::getenv("COLLAR_FULL_TESTS") != nullptr ? 20'000 : 60;
+  return std::getenv("COLLAR_FULL_TESTS") != nullptr ? 4'000 : 60;
 }
 
 /// True if it is still an image.
@@ -125,7 +125,10 @@ TEST_CASE("A stream of zeros without end does not take all memory") {
   put_big_endian(png, static_cast<std::uint32_t>(deflated.bytes.size()));
   for (const char c : {'I', 'D', 'A', 'T'}) png.push_back(static_cast<std::uint8_t>(c));
   png.insert(png.end(), deflated.bytes.begin(), deflated.bytes.end());
+  put_big_endian(png, 0);  // a checksum of pixels does not count
   put_big_endian(png, 0);
+  for (const char c : {'I', 'E', 'N', 'D'}) png.push_back(static_cast<std::uint8_t>(c));
+  put_big_endian(png, 0xAE426082);
   CHECK_THROWS_WITH(data::decode_image(png, "zeros.png"),
                     Catch::Contains("zeros.png: PNG: Out of memory"));
 }

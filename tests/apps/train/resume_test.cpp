@@ -1,0 +1,254 @@
+// SPDX-License-Identifier: Apache-2.0
+// A run that was stopped, killed or damaged at any moment and goes on gives the bits of one that
+// ran straight through.
+#include <catch2/catch.hpp>
+#include <csignal>
+
+#include "tests/apps/support/small_runs.hpp"
+
+using namespace std::chrono_literals;
+using Catch::Matchers::Contains;
+using collar::test::eventually;
+using collar::test::Finished;
+using collar::test::is_alive;
+using collar::test::ranks_of;
+using collar::test::read_text;
+using collar::test::RunningProgram;
+using collar::test::SmallRuns;
+using collar::test::write_text;
+namespace fs = std::filesystem;
+
+namespace {
+
+using Options = std::vector<std::string>;
+
+Options operator+(Options a, const Options& b) {
+  a.insert(a.end(), b.begin(), b.end());
+  return a;
+}
+
+// Comparing with == inside CHECK would print 45 MB.
+bool same(const std::string& a, const std::string& b) {
+  return !a.empty() && a == b;
+}
+
+/// Compares a run with the one called "straight".
+void check_like_straight(const SmallRuns& runs, const std::string& name) {
+  CHECK(same(runs.model(name), runs.model("straight")));
+  CHECK(runs.metrics(name) == runs.metrics("straight"));
+}
+
+void require_success(const Finished& finished) {
+  INFO(finished.err);
+  REQUIRE(finished.code == 0);
+}
+
+/// Waits until a run under way has logged a step. The test fails if it never does.
+void wait_for_step(const SmallRuns& runs, const std::string& name, std::int64_t step) {
+  REQUIRE(eventually([&] { return runs.steps_logged(name) >= step; }, 60s));
+}
+
+/// Runs an epoch more, one step at a time, each by a new process.
+void check_step_by_step(const Options& recipe, int steps) {
+  const SmallRuns runs;
+  require_success(runs.train("straight", recipe));
+  REQUIRE(runs.steps_logged("straight") == steps);
+  for (int step = 1; step <= steps; ++step) {
+    INFO("until step " << step);
+    require_success(
+        runs.train("stopped", recipe + Options{"--save-every", "1steps", "--resume", "auto",
+                                               "--max-steps", std::to_string(step)}));
+    CHECK(runs.steps_logged("stopped") == step);
+  }
+  check_like_straight(runs, "stopped");
+}
+
+}  // namespace
+
+TEST_CASE("Stopping after every single step changes nothing") {
+  // 42 photos in batches of 9, two a step: three steps an epoch, the last one of a single batch.
+  check_step_by_step(
+      {"--epochs", "2", "--batch-size", "9", "--grad-accum-steps", "2", "--clip-grad", "1"}, 6);
+}
+
+TEST_CASE("Stopping after every single step changes nothing on two ranks") {
+  check_step_by_step({"-n", "2", "--epochs", "2", "--opt", "sgd", "--grad-accum-steps", "2"}, 6);
+}
+
+TEST_CASE("A run can be stopped within an epoch and go on on other processes") {
+  const SmallRuns runs;
+  const Options recipe{"--save-every", "2steps", "--epochs", "2"};
+  require_success(runs.train("straight", recipe + Options{"-n", "2"}));
+  require_success(runs.train("moved", recipe + Options{"-n", "2", "--max-steps", "3"}));
+  const Options rest = recipe + Options{"--virtual-ranks", "2", "--resume"};
+  require_success(runs.train("moved", rest + Options{"auto"}));
+  check_like_straight(runs, "moved");
+  // A checkpoint in the middle can be gone on from as well, here in a folder of its own.
+  require_success(runs.train("copy", recipe + Options{"-n", "2", "--max-steps", "2"}));
+  require_success(runs.train("elsewhere", rest + Options{runs.checkpoint("copy", 2).string()}));
+  CHECK(same(runs.model("elsewhere"), runs.model("straight")));
+}
+
+TEST_CASE("A job that is killed goes on from its last checkpoint") {
+  const SmallRuns runs;
+  // Four batches a step: a kill at any moment falls inside an accumulation window, as a rule.
+  const Options recipe{
+      "--epochs", "4",   "--grad-accum-steps", "4",   "--save-every", "2steps", "-n", "2",
+      "--opt",    "sgd", "--resume",           "auto"};
+  require_success(runs.train("straight", recipe));
+  REQUIRE(runs.steps_logged("straight") == 8);
+
+  SECTION("the launcher and with it all ranks") {
+    RunningProgram job(runs.command("killed", recipe));
+    wait_for_step(runs, "killed", 3);
+    const auto ranks = ranks_of(job.pid());
+    CHECK(ranks.size() == 2);
+    job.send(SIGKILL);
+    CHECK(job.wait().code == 128 + SIGKILL);
+    for (const auto& [rank, pid] : ranks) CHECK(eventually([&] { return !is_alive(pid); }));
+  }
+  SECTION("one rank, and the others end with it within seconds") {
+    RunningProgram job(runs.command("killed", recipe));
+    wait_for_step(runs, "killed", 3);
+    const auto ranks = ranks_of(job.pid());
+    REQUIRE(ranks.size() == 2);
+    const auto begin = std::chrono::steady_clock::now();
+    kill(ranks.at(1), SIGKILL);
+    const Finished finished = job.wait();
+    CHECK(finished.code == 6);
+    CHECK_THAT(finished.err, Contains("rank 1") && Contains("signal 9"));
+    CHECK(std::chrono::steady_clock::now() - begin < 15s);
+    for (const auto& [rank, pid] : ranks) CHECK_FALSE(is_alive(pid));
+  }
+  CHECK(runs.model("killed").empty());
+  const Finished rest = runs.train("killed", recipe);
+  require_success(rest);
+  CHECK_THAT(rest.err, Contains("going on from"));
+  check_like_straight(runs, "killed");
+}
+
+TEST_CASE("A run that is killed before its first checkpoint starts again") {
+  const SmallRuns runs;
+  const Options recipe{"--epochs", "3", "--save-every", "epoch", "--resume", "auto"};
+  require_success(runs.train("straight", recipe));
+  RunningProgram job(runs.command("killed", recipe));
+  wait_for_step(runs, "killed", 2);
+  job.send(SIGKILL);
+  REQUIRE(job.wait().code == 128 + SIGKILL);
+  require_success(runs.train("killed", recipe));
+  check_like_straight(runs, "killed");
+}
+
+TEST_CASE("A damaged checkpoint is passed over with a warning") {
+  const SmallRuns runs;
+  const Options recipe{"--save-every", "2steps", "--opt", "sgd"};
+  require_success(runs.train("straight", recipe));
+  require_success(runs.train("damaged", recipe + Options{"--max-steps", "6"}));
+  const fs::path newest = runs.checkpoint("damaged", 6);
+  std::string bytes = read_text(newest);
+  bytes[bytes.size() / 2] = static_cast<char>(bytes[bytes.size() / 2] ^ 1);
+  write_text(newest, bytes);
+  const Finished rest = runs.train("damaged", recipe + Options{"--resume", "auto"});
+  require_success(rest);
+  CHECK_THAT(rest.err, Contains("warning: passed over a damaged checkpoint") &&
+                           Contains("step-6.collar") && Contains("step-4.collar"));
+  check_like_straight(runs, "damaged");
+}
+
+TEST_CASE("Going on with what is not there starts afresh, with what is finished does nothing") {
+  const SmallRuns runs;
+  const Options recipe{"--max-steps", "2", "--save-every", "epoch", "--resume", "auto"};
+  for (const auto& [name, ranks] : {std::pair{"one", "1"}, {"two", "2"}}) {
+    const Options command = recipe + Options{"-n", ranks};
+    const Finished fresh = runs.train(name, command);
+    require_success(fresh);
+    CHECK_THAT(fresh.err, Contains("starting afresh"));
+    CHECK_FALSE(runs.model(name).empty());
+    const auto before = runs.times(name);
+    const Finished again = runs.train(name, command);
+    require_success(again);
+    CHECK_THAT(again.err, Contains("finished; nothing to do"));
+    CHECK(runs.times(name) == before);
+  }
+}
+
+TEST_CASE("Options that would change the result are listed and refused, unless forced") {
+  const SmallRuns runs;
+  const Options recipe{"--opt", "sgd", "--save-every", "epoch"};
+  require_success(runs.train("run", recipe + Options{"--max-steps", "2"}));
+  const std::string model = runs.model("run");
+  const Options going_on = recipe + Options{"--resume", "auto", "--max-steps"};
+  const Options changed{"3", "--lr", "0.01", "--label-smoothing", "0.1", "--virtual-ranks", "2"};
+  const Finished refused = runs.train("run", going_on + changed);
+  CHECK(refused.code == 2);
+  CHECK_THAT(refused.err, Contains("lr: 0.001 before, 0.01 now") &&
+                              Contains("label-smoothing: 0 before, 0.1 now") &&
+                              Contains("logical ranks: 1 before, 2 now") && Contains("--force"));
+  CHECK(same(runs.model("run"), model));
+  // How fast, how often and where is nobody's business.
+  require_success(runs.train("run", going_on + Options{"3", "--workers", "2", "--bucket-cap-mb",
+                                                       "1", "--checkpoint-hist", "1"}));
+  const Finished forced = runs.train("run", going_on + changed + Options{"--force"});
+  require_success(forced);
+  CHECK_THAT(forced.err, Contains("warning") && Contains("lr: 0.001 before, 0.01 now"));
+}
+
+TEST_CASE("Other photos are other results") {
+  const SmallRuns runs;
+  const Options recipe{"--opt", "sgd", "--save-every", "epoch", "--resume", "auto"};
+  require_success(runs.train("run", recipe + Options{"--max-steps", "2"}));
+  fs::path photo;
+  for (const auto& entry : fs::recursive_directory_iterator(runs.photos() / "train"))
+    if (entry.is_regular_file()) photo = entry.path();
+  fs::copy(photo, photo.parent_path() / "one-more.jpg");
+  const Finished refused = runs.train("run", recipe);
+  CHECK(refused.code == 2);
+  CHECK_THAT(refused.err, Contains("42 photos") && Contains("43") && Contains("--force"));
+  require_success(runs.train("run", recipe + Options{"--force"}));
+}
+
+TEST_CASE("A run that is asked to stop saves its state and says so") {
+  struct Case {
+    int signal;
+    int code;
+    Options options;
+  };
+  const std::vector<Case> cases{{SIGTERM, 75, {"-n", "1", "--epochs", "2"}},
+                                {SIGINT, 130, {"-n", "2", "--epochs", "3"}},
+                                // A step an epoch: it stops between a last step and its evaluation.
+                                {SIGUSR1, 75, {"-n", "1", "--epochs", "9", "--batch-size", "42"}},
+                                {SIGTERM, 75, {"-n", "2", "--epochs", "9", "--batch-size", "21"}}};
+  const Options recipe{"--save-every", "epoch", "--opt", "sgd", "--resume", "auto"};
+  const SmallRuns runs;
+  for (std::size_t i = 0; i < cases.size(); ++i) {
+    const Options command = recipe + cases[i].options;
+    const std::string straight = "straight-" + std::to_string(i);
+    const std::string name = "stopped-" + std::to_string(i);
+    INFO(name);
+    require_success(runs.train(straight, command));
+    RunningProgram job(runs.command(name, command));
+    wait_for_step(runs, name, 2);
+    const auto processes = ranks_of(job.pid());
+    job.send(cases[i].signal);
+    const Finished stopped = job.wait();
+    CHECK(stopped.code == cases[i].code);
+    CHECK_THAT(stopped.err, Contains("and saved"));
+    for (const auto& [rank, pid] : processes) CHECK_FALSE(is_alive(pid));
+    require_success(runs.train(name, command));
+    CHECK(same(runs.model(name), runs.model(straight)));
+    CHECK(runs.metrics(name) == runs.metrics(straight));
+  }
+}
+
+TEST_CASE("A loss that is no number ends the run and says what to do") {
+  const SmallRuns runs;
+  const Options recipe{"--lr", "1e6", "--opt", "sgd", "--warmup-steps", "0"};
+  for (const char* ranks : {"1", "2"}) {
+    const Finished finished =
+        runs.train(std::string("run-") + ranks, recipe + Options{"-n", ranks});
+    CHECK(finished.code == 5);
+    CHECK_THAT(finished.err, Contains("the loss became") && Contains("at step ") &&
+                                 Contains("--lr") && Contains("photos/train/"));
+    CHECK(runs.model(std::string("run-") + ranks).empty());
+  }
+}
