@@ -9,48 +9,14 @@
 // stay until its wait() has returned.
 #pragma once
 
-#include <chrono>
-#include <condition_variable>
 #include <cstddef>
-#include <exception>
 #include <memory>
-#include <mutex>
 #include <string>
 
 #include "comm/collectives/operation.hpp"
+#include "comm/work.hpp"
 
 namespace collar::comm {
-
-/// An operation under way. A handle; copies share it. Dropping it does not cancel anything.
-class Work {
- public:
-  /// An operation that is done.
-  Work() = default;
-
-  bool is_done() const;
-  /// Returns when the operation is done; throws what it threw. Ends at the latest with the
-  /// operation's own timeout.
-  void wait() const;
-  /// Waits no longer than this; false if it is not done yet.
-  bool wait_for(std::chrono::nanoseconds duration) const;
-
-  /// For backends: the state behind the handle.
-  class State {
-   public:
-    void finish(std::exception_ptr error);
-
-   private:
-    friend class Work;
-    mutable std::mutex mutex_;
-    std::condition_variable changed_;
-    bool done_ = false;
-    std::exception_ptr error_;
-  };
-  explicit Work(std::shared_ptr<State> state) : state_(std::move(state)) {}
-
- private:
-  std::shared_ptr<State> state_;
-};
 
 /// How values are combined: the result of `op` over all ranks, times `scale` (floating types only)
 /// in the final store.

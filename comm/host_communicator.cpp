@@ -4,6 +4,8 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <utility>
+
 #include "comm/collectives/direct.hpp"
 #include "comm/collectives/ring.hpp"
 #include "kernels/core/error.hpp"
@@ -31,24 +33,16 @@ HostCommunicator::HostCommunicator(std::unique_ptr<Transport> transport, const H
     : transport_(std::move(transport)),
       options_(options),
       process_(::getpid()),
-      thread_([this] { serve_queue(); }) {}
+      executor_(std::make_unique<OrderedExecutor>()) {}
 
 HostCommunicator::~HostCommunicator() {
-  if (::getpid() != process_) {  // a forked child has no such thread, and no part in the group
-    thread_.detach();
+  if (::getpid() != process_) {  // a forked child has no such thread to end
+    [[maybe_unused]] OrderedExecutor* const left_alone = executor_.release();
     return;
   }
-  std::size_t unfinished = 0;
-  {
-    const std::lock_guard lock(mutex_);
-    stopping_ = true;
-    unfinished = queue_.size() + (busy_ ? 1 : 0);
-  }
-  if (unfinished > 0)
+  if (const std::size_t unfinished = executor_->unfinished(); unfinished > 0)
     transport_->abort(fmt::format(
         "rank {} has closed its communicator with {} operations unfinished", rank(), unfinished));
-  changed_.notify_all();
-  thread_.join();
 }
 
 void HostCommunicator::check_process() const {
@@ -58,20 +52,27 @@ void HostCommunicator::check_process() const {
         ::getpid(), rank(), process_));
 }
 
-Work HostCommunicator::start(Operation operation) {
+OrderedExecutor::Task HostCommunicator::guarded(OrderedExecutor::Task task) {
   check_process();
-  const auto state = std::make_shared<Work::State>();
-  {
-    const std::lock_guard lock(mutex_);
-    if (failure_) std::rethrow_exception(failure_);
-    queue_.push_back({[this, operation] { carry_out(operation); }, state});
-  }
-  changed_.notify_all();
-  return Work(state);
+  return [this, task = std::move(task)] {
+    try {
+      task();
+    } catch (const RankLostError& error) {
+      transport_->abort(error.what());
+      throw;
+    } catch (const std::exception& error) {
+      transport_->abort(fmt::format("rank {} failed in an operation: {}", rank(), error.what()));
+      throw;
+    }
+  };
+}
+
+Work HostCommunicator::start(Operation operation) {
+  return executor_->start(guarded([this, operation] { carry_out(operation); }));
 }
 
 void HostCommunicator::run(Operation operation) {
-  in_order([this, operation] { carry_out(operation); });
+  executor_->run(guarded([this, operation] { carry_out(operation); }));
 }
 
 std::shared_ptr<std::byte> HostCommunicator::allocate(std::size_t bytes) {
@@ -79,77 +80,16 @@ std::shared_ptr<std::byte> HostCommunicator::allocate(std::size_t bytes) {
   Operation operation;
   operation.collective = Collective::allocate;
   operation.count = bytes;
-  in_order([&] {
+  executor_->run(guarded([&] {
     transport_->begin(operation, options_.timeout);
     memory = transport_->allocate(bytes);
     transport_->end();
-  });
+  }));
   return memory;
 }
 
 void HostCommunicator::abort(const std::string& reason) {
   transport_->abort(reason);
-}
-
-void HostCommunicator::in_order(const Task& task) {
-  check_process();
-  std::shared_ptr<Work::State> queued;
-  {
-    const std::lock_guard lock(mutex_);
-    if (failure_) std::rethrow_exception(failure_);
-    if (busy_ || !queue_.empty()) {
-      queued = std::make_shared<Work::State>();
-      queue_.push_back({task, queued});
-    } else {
-      busy_ = true;
-    }
-  }
-  if (queued) {
-    changed_.notify_all();
-    return Work(queued).wait();
-  }
-  const std::exception_ptr error = attempt(task);
-  {
-    const std::lock_guard lock(mutex_);
-    busy_ = false;
-    if (error) failure_ = error;
-  }
-  changed_.notify_all();
-  if (error) std::rethrow_exception(error);
-}
-
-void HostCommunicator::serve_queue() {
-  std::unique_lock lock(mutex_);
-  for (;;) {
-    changed_.wait(lock, [&] { return stopping_ || (!queue_.empty() && !busy_); });
-    if (stopping_) break;
-    const Queued next = std::move(queue_.front());
-    queue_.pop_front();
-    if (!failure_) {
-      busy_ = true;
-      lock.unlock();
-      const std::exception_ptr error = attempt(next.task);
-      lock.lock();
-      busy_ = false;
-      if (error) failure_ = error;
-    }
-    next.state->finish(failure_);
-  }
-  for (const Queued& left : queue_)
-    left.state->finish(std::make_exception_ptr(RankLostError("the communicator was closed")));
-}
-
-std::exception_ptr HostCommunicator::attempt(const Task& task) noexcept {
-  try {
-    task();
-    return nullptr;
-  } catch (const RankLostError& error) {
-    transport_->abort(error.what());
-    return std::current_exception();
-  } catch (const std::exception& error) {
-    transport_->abort(fmt::format("rank {} failed in an operation: {}", rank(), error.what()));
-    return std::current_exception();
-  }
 }
 
 void HostCommunicator::carry_out(Operation operation) {

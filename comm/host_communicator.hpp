@@ -6,16 +6,12 @@
 
 #include <sys/types.h>
 
-#include <condition_variable>
-#include <deque>
-#include <exception>
-#include <functional>
+#include <chrono>
 #include <memory>
-#include <mutex>
-#include <thread>
 
 #include "comm/collectives/algorithm_table.hpp"
 #include "comm/communicator.hpp"
+#include "comm/ordered_executor.hpp"
 #include "comm/transport/transport.hpp"
 
 namespace collar::comm {
@@ -44,32 +40,17 @@ class HostCommunicator final : public Communicator {
   void run(Operation operation) override;
 
  private:
-  using Task = std::function<void()>;
-  struct Queued {
-    Task task;
-    std::shared_ptr<Work::State> state;
-  };
-
   /// Throws UsageError in a forked child.
   void check_process() const;
-  /// Carries out a task after those before it: here, if there are none, else in the thread.
-  void in_order(const Task& task);
-  void serve_queue();
-  /// What the task threw. The peers are told.
-  std::exception_ptr attempt(const Task& task) noexcept;
+  /// The task, such that the peers are told if it fails.
+  OrderedExecutor::Task guarded(OrderedExecutor::Task task);
   void carry_out(Operation operation);
   void carry_out_message(const Operation& operation);
 
   std::unique_ptr<Transport> transport_;
   HostOptions options_;
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  std::deque<Queued> queue_;
-  bool busy_ = false;  // some thread is carrying out an operation
-  bool stopping_ = false;
-  std::exception_ptr failure_;  // what ended the group here
   pid_t process_;
-  std::thread thread_;
+  std::unique_ptr<OrderedExecutor> executor_;
 };
 
 }  // namespace collar::comm

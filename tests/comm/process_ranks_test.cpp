@@ -85,6 +85,15 @@ TEST_CASE("one job can form one group after another, whoever hosts the store") {
   }
 }
 
+TEST_CASE("a forked child has no part in its parent's group") {
+  Job job(2, {"fork"});
+  REQUIRE(job.finish());
+  for (int rank = 0; rank < 2; ++rank) {
+    CAPTURE(rank, job.rank(rank).output());
+    CHECK(job.rank(rank).exit_code() == 0);
+  }
+}
+
 TEST_CASE("a killed rank is named by all others at once") {
   const int victim = GENERATE(0, 1, 2);
   const std::string place = GENERATE("own", "arena");

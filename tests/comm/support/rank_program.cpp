@@ -4,6 +4,7 @@
 // of a loop of collectives.
 #include <fmt/format.h>
 #include <signal.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <chrono>
@@ -87,6 +88,24 @@ void sums(Communicator& group) {
   }
 }
 
+/// A child of fork is told that it has no part in the group, and does the group no harm.
+void fork_and_go_on(std::unique_ptr<Communicator>& group) {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    try {
+      group->barrier();
+      std::_Exit(1);
+    } catch (const UsageError&) {
+      group.reset();
+      std::_Exit(0);
+    }
+  }
+  int status = -1;
+  ::waitpid(child, &status, 0);
+  if (status != 0) throw std::runtime_error("the forked child was not refused");
+  sums(*group);
+}
+
 struct Fault {
   std::string kind;
   int rank = 0;
@@ -128,6 +147,8 @@ int main(int argc, char** argv) {
     auto group = comm::create_communicator(environment);
     if (scenario == "sums" || scenario == "again")
       sums(*group);
+    else if (scenario == "fork")
+      fork_and_go_on(group);
     else
       loop_with_fault(
           *group, {scenario, argc > 2 ? std::atoi(argv[2]) : 0, argc > 3 ? std::atoi(argv[3]) : 0},
