@@ -212,6 +212,10 @@ double Tensor::item() const {
   return 0;
 }
 
+bool Tensor::is_sole_owner() const {
+  return state_.use_count() == 1 && state_->storage.use_count() == 1;
+}
+
 Tensor Tensor::to(DeviceContext& target) const {
   if (context() == &target) return *this;
   Tensor result = detach();

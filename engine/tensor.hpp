@@ -98,6 +98,9 @@ class Tensor {
   /// Moves this tensor's values into `place` (same shape and type, plain) and makes every handle of
   /// this tensor use those bytes from now on: how parameters move into an arena.
   void rehome(Tensor place);
+  /// Whether no other handle, view or saved copy shares these bytes, so that nobody would notice if
+  /// they changed.
+  bool is_sole_owner() const;
   /// True if both handles are the same tensor (same state, not equal values).
   bool same_as(const Tensor& other) const { return state_ == other.state_; }
 

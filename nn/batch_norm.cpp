@@ -15,7 +15,7 @@ BatchNorm2d::BatchNorm2d(std::int64_t channels, const Options& options)
   fill_constant(weight_, 1);
 }
 
-Tensor BatchNorm2d::forward(const Tensor& x, const Then& then) {
+Tensor BatchNorm2d::forward(Tensor x, const Then& then) {
   const BatchNormOptions options{.training = training(),
                                  .track_statistics = track_statistics_,
                                  .momentum = options_.momentum,
@@ -23,7 +23,7 @@ Tensor BatchNorm2d::forward(const Tensor& x, const Then& then) {
                                  .relu = then.relu,
                                  .residual = then.residual,
                                  .exchange = exchange_};
-  Tensor y = batch_norm(x, {weight_, bias_, running_mean_, running_var_}, options);
+  Tensor y = batch_norm(std::move(x), {weight_, bias_, running_mean_, running_var_}, options);
   if (training() && track_statistics_) {
     ++*batches_tracked_.data<std::int64_t>();
     batches_tracked_.changed_in_place();

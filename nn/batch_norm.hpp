@@ -3,6 +3,8 @@
 // same operation.
 #pragma once
 
+#include <utility>
+
 #include "engine/ops/norm.hpp"
 #include "nn/module.hpp"
 
@@ -27,9 +29,9 @@ class BatchNorm2d final : public Module {
   explicit BatchNorm2d(std::int64_t channels) : BatchNorm2d(channels, Options()) {}
 
   Tensor forward(const Tensor& x) override { return forward(x, {}); }
-  Tensor forward(const Tensor& x, const Then& then);
+  Tensor forward(Tensor x, const Then& then);
   using Module::operator();
-  Tensor operator()(const Tensor& x, const Then& then) { return forward(x, then); }
+  Tensor operator()(Tensor x, const Then& then) { return forward(std::move(x), then); }
 
   /// Makes the weight 0: a residual block that ends in this layer starts as the identity.
   void zero_weight();

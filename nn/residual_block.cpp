@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "nn/residual_block.hpp"
 
+#include <utility>
+
 #include "engine/ops/pool.hpp"
 
 namespace collar::nn {
@@ -41,7 +43,7 @@ BasicBlock::BasicBlock(const BlockOptions& options)
 Tensor BasicBlock::forward(const Tensor& x) {
   Tensor y = bn1_(conv1_(x), {.relu = true});
   y = conv2_(y);
-  return bn2_(y, {.relu = true, .residual = downsample_ ? (*downsample_)(x) : x});
+  return bn2_(std::move(y), {.relu = true, .residual = downsample_ ? (*downsample_)(x) : x});
 }
 
 void BasicBlock::reset_parameters(std::uint64_t /*seed*/, const std::string& /*path*/) {
@@ -64,7 +66,7 @@ Tensor Bottleneck::forward(const Tensor& x) {
   Tensor y = bn1_(conv1_(x), {.relu = true});
   y = bn2_(conv2_(y), {.relu = true});
   y = conv3_(y);
-  return bn3_(y, {.relu = true, .residual = downsample_ ? (*downsample_)(x) : x});
+  return bn3_(std::move(y), {.relu = true, .residual = downsample_ ? (*downsample_)(x) : x});
 }
 
 void Bottleneck::reset_parameters(std::uint64_t /*seed*/, const std::string& /*path*/) {

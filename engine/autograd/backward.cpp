@@ -18,10 +18,6 @@
 namespace collar::autograd {
 namespace {
 
-bool uniquely_owned(const Tensor& tensor) {
-  return tensor.state().use_count() == 1 && tensor.state()->storage.use_count() == 1;
-}
-
 void add_in_place(Tensor& sum, const Tensor& term) {
   ops::on(*sum.context(),
           [&](auto& device) { kernels::add_in_place(device, sum.view(), term.view()); });
@@ -34,8 +30,8 @@ void fold(std::vector<Tensor>& terms, std::size_t limit) {
     Tensor last = std::move(terms.back());
     terms.pop_back();
     Tensor& sum = terms.back();
-    if (!uniquely_owned(sum)) {
-      if (uniquely_owned(last)) {
+    if (!sum.is_sole_owner()) {
+      if (last.is_sole_owner()) {
         std::swap(sum, last);
       } else {
         sum = sum.clone();
@@ -143,7 +139,7 @@ class BackwardRun {
   static void accumulate(TensorState& leaf, Tensor gradient) {
     gradient = converted(gradient, Layout::plain, leaf.dtype);
     if (!leaf.grad.defined()) {
-      leaf.grad = uniquely_owned(gradient) ? std::move(gradient) : gradient.clone();
+      leaf.grad = gradient.is_sole_owner() ? std::move(gradient) : gradient.clone();
     } else if (leaf.grad_valid) {
       add_in_place(leaf.grad, gradient);
     } else {

@@ -93,7 +93,7 @@ Kept forward(DeviceContext& context, const Tensor& x, const Tensor& residual,
 
 }  // namespace
 
-Tensor batch_norm(const Tensor& x, const BatchNormParameters& parameters,
+Tensor batch_norm(Tensor x, const BatchNormParameters& parameters,
                   const BatchNormOptions& options) {
   check(x, parameters, options);
   DeviceContext& context =
@@ -103,7 +103,9 @@ Tensor batch_norm(const Tensor& x, const BatchNormParameters& parameters,
       options.residual.defined() ? converted(options.residual, x.layout()) : options.residual;
   const bool recording =
       autograd::wants_grad({&x, &parameters.weight, &parameters.bias, &options.residual});
-  Tensor y = Tensor::empty(x.shape(), x.dtype(), &context, x.layout());
+  Tensor y = !recording && x.is_sole_owner()
+                 ? x.detach()
+                 : Tensor::empty(x.shape(), x.dtype(), &context, x.layout());
   const Kept kept = forward(context, x, residual, parameters, options, y, recording);
   if (!recording) return y;
 
