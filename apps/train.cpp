@@ -110,16 +110,15 @@ bool nothing_left(const TrainOptions& options, const CheckpointInfo& info) {
 // One rank.
 ExitCode train(const TrainOptions& options, const std::optional<CheckpointFile>& checkpoint) {
   Accelerator accelerator(accelerator_options(options));
-  std::unique_ptr<RunFolder> folder;
-  if (accelerator.is_main_process()) {
-    folder =
-        std::make_unique<RunFolder>(options.output, start_of(options),
-                                    [](const std::string& warning) { say("warning: " + warning); });
-    folder->write_config(to_toml(options));
-  }
-  Trainer trainer(options, accelerator, folder.get());
+  Trainer trainer(options, accelerator);
   if (checkpoint) trainer.resume(*checkpoint);
-  return trainer.run();
+  // Only now, when nothing more is wrong with what was asked for: it changes what is on the disk.
+  std::optional<RunFolder> folder;
+  if (accelerator.is_main_process()) {
+    folder.emplace(options.output, start_of(options),
+                   [](const std::string& warning) { say("warning: " + warning); });
+  }
+  return trainer.run(folder ? &*folder : nullptr);
 }
 
 ExitCode run(TrainOptions options, const std::vector<std::string>& arguments) {
@@ -148,12 +147,8 @@ ExitCode run(TrainOptions options, const std::vector<std::string>& arguments) {
   }
   if (launches) {
     checkpoint.reset();  // the ranks open it themselves
-    if (options.resume.empty() && !options.force && RunFolder::holds_run(options.output)) {
-      throw UsageError(fmt::format(
-          "{} holds a run already: choose another --output, go on with --resume auto, or "
-          "start over with --force (it is moved aside)",
-          options.output));
-    }
+    // A run that is there is moved aside before the ranks' logs are opened.
+    RunFolder(options.output, start_of(options), {});
     return static_cast<ExitCode>(launch_self(options, arguments));
   }
   return train(options, checkpoint);

@@ -89,10 +89,7 @@ endfunction()
 # collar_tests(NAME DEPENDS libs...): one Catch2 program of every *_test.cpp below the calling folder;
 # each TEST_CASE is a test of ctest. A case that prints COLLAR_SKIPPED is counted as skipped.
 function(collar_tests name)
-  cmake_parse_arguments(ARG "" "TIMEOUT" "DEPENDS" ${ARGN})
-  if(NOT ARG_TIMEOUT)
-    set(ARG_TIMEOUT 300)
-  endif()
+  cmake_parse_arguments(ARG "" "" "DEPENDS" ${ARGN})
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*_test.cpp)
   if(NOT sources)
     return()
@@ -100,7 +97,7 @@ function(collar_tests name)
   add_executable(test_${name} ${sources})
   target_link_libraries(test_${name} PRIVATE ${ARG_DEPENDS} collar_test_support collar_flags)
   catch_discover_tests(test_${name} TEST_PREFIX "${name}: " DISCOVERY_MODE PRE_TEST
-    PROPERTIES SKIP_REGULAR_EXPRESSION "COLLAR_SKIPPED" TIMEOUT ${ARG_TIMEOUT} LABELS ${name})
+    PROPERTIES SKIP_REGULAR_EXPRESSION "COLLAR_SKIPPED" LABELS ${name})
 endfunction()
 
 function(collar_feature_summary)

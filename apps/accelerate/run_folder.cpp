@@ -3,15 +3,21 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/file.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <chrono>
 #include <cinttypes>
 #include <cstdio>
 #include <cstring>
 #include <fstream>
+#include <span>
 #include <system_error>
+#include <thread>
 
+#include "comm/rendezvous/deadline.hpp"
+#include "engine/io/durable_file.hpp"
 #include "kernels/core/error.hpp"
 
 namespace collar::apps {
@@ -20,6 +26,8 @@ namespace {
 namespace fs = std::filesystem;
 using nlohmann::ordered_json;
 
+// For the ranks of a job that has just been killed to be gone.
+constexpr std::chrono::seconds kPatience{5};
 constexpr const char* kSummaryHeader =
     "epoch,step,train_loss,valid_loss,top1,top5,lr,images_per_second,seconds\n";
 
@@ -64,6 +72,24 @@ void make_folder(const fs::path& folder) {
   std::error_code error;
   fs::create_directories(folder, error);
   if (error) throw UsageError(fmt::format("cannot make {}: {}", folder.string(), error.message()));
+}
+
+/// The folder, open and locked as long as the descriptor lives: the kernel unlocks it whatever
+/// becomes of this process. Where the file system has no locks, it is not locked.
+comm::FileDescriptor locked(const fs::path& folder) {
+  comm::FileDescriptor descriptor(open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  const auto deadline = comm::Deadline::after(kPatience);
+  while (descriptor && flock(descriptor.get(), LOCK_EX | LOCK_NB) != 0) {
+    if (errno != EWOULDBLOCK && errno != EINTR) break;
+    if (deadline.passed()) {
+      throw UsageError(
+          fmt::format("another process is training in {}: wait until it has ended, or choose "
+                      "another folder with -o",
+                      folder.string()));
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  }
+  return descriptor;
 }
 
 void move_aside(const fs::path& folder) {
@@ -112,6 +138,8 @@ bool RunFolder::holds_run(const fs::path& folder) {
 RunFolder::RunFolder(fs::path folder, Start start, Warn warn)
     : folder_(std::move(folder)), warn_(std::move(warn)) {
   while (!folder_.has_filename() && folder_.has_parent_path()) folder_ = folder_.parent_path();
+  make_folder(folder_);
+  lock_ = locked(folder_);
   if (start != Start::continued && holds_run(folder_)) {
     if (start == Start::fresh) {
       throw UsageError(fmt::format(
@@ -120,21 +148,16 @@ RunFolder::RunFolder(fs::path folder, Start start, Warn warn)
           folder_.string()));
     }
     move_aside(folder_);
+    make_folder(folder_);
+    lock_ = locked(folder_);
   }
-  make_folder(folder_);
   make_folder(checkpoints());
   make_folder(logs());
+  for (const fs::path& place : {folder_, checkpoints()}) remove_temporaries(place);
 }
 
-RunFolder::~RunFolder() = default;
-
 void RunFolder::write_config(const std::string& toml) const {
-  std::ofstream file(config(), std::ios::binary | std::ios::trunc);
-  file << toml;
-  file.close();
-  if (!file) {
-    throw UsageError(fmt::format("cannot write {}: {}", config().string(), std::strerror(errno)));
-  }
+  write_durably(config(), std::as_bytes(std::span(toml)));
 }
 
 void RunFolder::truncate_after(std::int64_t step, std::int64_t epoch) {
@@ -143,17 +166,17 @@ void RunFolder::truncate_after(std::int64_t step, std::int64_t epoch) {
                                        std::pair<fs::path, PlaceOf>{summary(), place_in_summary}}) {
     std::ifstream in(path, std::ios::binary);
     if (!in) continue;
-    const fs::path shorter = path.string() + ".tmp";
-    std::ofstream out(shorter, std::ios::binary | std::ios::trunc);
+    std::string kept;
     for (std::string line; std::getline(in, line);) {
       const auto place = place_of(line);
       const bool whole = !in.eof();
-      if (whole && place && place->step <= step && place->epoch < epoch) out << line << '\n';
+      if (whole && place && place->step <= step && place->epoch < epoch) kept += line + '\n';
     }
-    out.close();
-    std::error_code error;
-    if (out) fs::rename(shorter, path, error);
-    if (!out || error) failed(path, error ? error.message() : std::strerror(errno));
+    try {
+      write_durably(path, std::as_bytes(std::span(kept)));
+    } catch (const FileError& error) {
+      failed(path, error.what());
+    }
   }
 }
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The folder of one run and what is written there while it runs:
 //   config.toml  metrics.jsonl  summary.csv  model.safetensors  config.json  checkpoints/  log/
-// Only the main process has one. Its logs may fail (a full disk); training goes on.
+// Only the main process has one, and no other process on this machine one of the same folder. Its
+// logs may fail (a full disk); training goes on.
 #pragma once
 
 #include <cstdint>
@@ -10,6 +11,8 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
+
+#include "comm/rendezvous/file_descriptor.hpp"
 
 namespace collar::apps {
 
@@ -49,12 +52,11 @@ class RunFolder {
   };
   using Warn = std::function<void(const std::string&)>;
 
-  /// Makes the folder and checkpoints/ and log/ in it. `warn` is told once if a log cannot be
-  /// written. Throws UsageError if the folder cannot be made, or holds a run and `start` is fresh.
+  /// Makes the folder and checkpoints/ and log/ in it, locks it, and removes what a killed process
+  /// had half written. `warn` is told once if a log cannot be written. Throws UsageError if the
+  /// folder cannot be made, holds a run and `start` is fresh, or is still locked by another process
+  /// after 5 seconds.
   RunFolder(std::filesystem::path folder, Start start, Warn warn);
-  ~RunFolder();
-  RunFolder(const RunFolder&) = delete;
-  RunFolder& operator=(const RunFolder&) = delete;
 
   /// True if there is a run in that folder.
   static bool holds_run(const std::filesystem::path& folder);
@@ -68,7 +70,7 @@ class RunFolder {
   std::filesystem::path checkpoints() const { return folder_ / "checkpoints"; }
   std::filesystem::path logs() const { return folder_ / "log"; }
 
-  /// Replaces config.toml. Throws UsageError.
+  /// Replaces config.toml. Throws FileError.
   void write_config(const std::string& toml) const;
   /// Forgets what was logged after `step` and about epochs from `epoch` on, and lines that a crash
   /// left unfinished. To be called when a run goes on from there, before anything is logged.
@@ -85,6 +87,7 @@ class RunFolder {
   void failed(const std::filesystem::path& file, const std::string& reason);
 
   std::filesystem::path folder_;
+  comm::FileDescriptor lock_;
   Warn warn_;
   std::int64_t failures_ = 0;
 };

@@ -144,6 +144,23 @@ std::optional<CheckpointFile> newest_checkpoint(
   return std::nullopt;
 }
 
+std::filesystem::path set_aside_later(const std::filesystem::path& folder, std::int64_t step) {
+  const std::filesystem::path aside = folder / "superseded";
+  std::filesystem::path used;
+  std::error_code error;
+  for (const auto& [later, path] : checkpoints_in(folder)) {
+    if (later <= step) break;
+    std::filesystem::create_directory(aside, error);
+    std::filesystem::rename(path, aside / path.filename(), error);
+    if (error) {
+      throw FileError(fmt::format("{}: cannot move it to {}: {}", path.native(), aside.native(),
+                                  error.message()));
+    }
+    used = aside;
+  }
+  return used;
+}
+
 void prune_checkpoints(const std::filesystem::path& folder, int keep) {
   const auto all = checkpoints_in(folder);
   std::error_code ignored;

@@ -64,6 +64,11 @@ std::filesystem::path checkpoint_path(const std::filesystem::path& folder, std::
 std::optional<CheckpointFile> newest_checkpoint(
     const std::filesystem::path& folder, const std::function<void(const std::string&)>& warn);
 
+/// Moves the checkpoints of steps after `step` into a folder superseded/ inside `folder`: when a
+/// run goes on from an older one, they are the future of another run. Returns that folder; empty if
+/// there were none.
+std::filesystem::path set_aside_later(const std::filesystem::path& folder, std::int64_t step);
+
 /// Removes all checkpoints of the folder but the `keep` of the highest steps. Only files of our
 /// naming count.
 void prune_checkpoints(const std::filesystem::path& folder, int keep);

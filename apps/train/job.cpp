@@ -160,6 +160,21 @@ Lengths lengths_of(const TrainOptions& options, std::int64_t samples) {
   return lengths;
 }
 
+void require_values_to_normalise(const TrainOptions& options, std::int64_t samples) {
+  constexpr int kReduction = 32;  // of height and width, by every ResNet
+  if (options.img_size > kReduction) return;
+  // Several ranks share the photos evenly and fill up their last batch, a single one does not.
+  const std::int64_t batch = options.batch_size;
+  const std::int64_t smallest = options.logical_ranks() > 1 ? batch : (samples - 1) % batch + 1;
+  if (smallest > 1) return;
+  throw UsageError(fmt::format(
+      "with {} photos in batches of {} the last batch is a single photo, and at --img-size {} "
+      "batch "
+      "normalisation has one value a channel then, whose variance is none: choose another "
+      "--batch-size or a larger --img-size",
+      samples, batch, options.img_size));
+}
+
 std::unique_ptr<nn::Schedule> make_schedule(const TrainOptions& options, nn::Optimizer& optimizer,
                                             const Lengths& lengths) {
   const std::int64_t warmup = options.warmup_steps;

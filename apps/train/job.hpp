@@ -55,6 +55,10 @@ struct Lengths {
 /// `samples` of the training set.
 Lengths lengths_of(const TrainOptions& options, std::int64_t samples);
 
+/// Throws UsageError if some batch of an epoch leaves batch normalisation a single value a channel:
+/// one photo, so small that the last layers see one pixel of it.
+void require_values_to_normalise(const TrainOptions& options, std::int64_t samples);
+
 std::unique_ptr<nn::Schedule> make_schedule(const TrainOptions& options, nn::Optimizer& optimizer,
                                             const Lengths& lengths);
 

@@ -16,6 +16,8 @@
 namespace collar::apps {
 namespace {
 
+namespace fs = std::filesystem;
+
 data::LoaderOptions loader_options(const TrainOptions& options, bool train) {
   data::LoaderOptions loader;
   loader.batch_size = options.batch_size;
@@ -46,14 +48,14 @@ nlohmann::json arithmetic_of(DeviceContext& device) {
 
 }  // namespace
 
-Trainer::Trainer(const TrainOptions& options, Accelerator& accelerator, RunFolder* folder)
+Trainer::Trainer(const TrainOptions& options, Accelerator& accelerator)
     : options_(options),
       accelerator_(accelerator),
-      folder_(folder),
       photos_(open_photos(options)),
       lengths_(lengths_of(options, photos_.train.size())),
       train_loader_(photos_.train, loader_options(options, true)),
       valid_loader_(photos_.valid, loader_options(options, false)) {
+  require_values_to_normalise(options, photos_.train.size());
   const auto classes = static_cast<std::int64_t>(photos_.train.classes().size());
   StartingPoint start =
       make_model(options, options.num_classes > 0 ? options.num_classes : classes);
@@ -153,9 +155,16 @@ void Trainer::resume(const CheckpointFile& checkpoint) {
   warn_of_other_arithmetic(info);
 }
 
-ExitCode Trainer::run() {
+ExitCode Trainer::run(RunFolder* folder) {
+  folder_ = folder;
+  if (folder_ != nullptr) {
+    folder_->write_config(to_toml(options_));
+    folder_->truncate_after(position_.step, position_.epoch);
+    const fs::path aside = set_aside_later(folder_->checkpoints(), position_.step);
+    if (!aside.empty())
+      note(fmt::format("checkpoints of later steps were moved to {}", aside.string()));
+  }
   model_->train();
-  if (folder_ != nullptr) folder_->truncate_after(position_.step, position_.epoch);
   while (position_.step < lengths_.total_steps || epoch_is_over()) {
     const ExitCode code = train_epoch();
     if (code != ExitCode::done) return code;

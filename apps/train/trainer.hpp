@@ -23,17 +23,17 @@ namespace collar::apps {
 
 class Trainer {
  public:
-  /// Puts the run together: opens the photos, makes the model, joins the other ranks. On the main
-  /// process `folder` is where the run writes; null elsewhere.
-  Trainer(const TrainOptions& options, Accelerator& accelerator, RunFolder* folder);
+  /// Puts the run together: opens the photos, makes the model, joins the other ranks. Nothing is
+  /// written yet.
+  Trainer(const TrainOptions& options, Accelerator& accelerator);
 
   /// Sets the run to the state of a checkpoint. Throws UsageError if the photos are not those it
   /// was made with, unless --force.
   void resume(const CheckpointFile& checkpoint);
 
   /// Trains from where the run is to its end, or until a signal asks to stop; then the state is
-  /// saved.
-  ExitCode run();
+  /// saved. On the main process `folder` is where the run writes; null elsewhere.
+  ExitCode run(RunFolder* folder);
 
  private:
   using Clock = std::chrono::steady_clock;
@@ -74,7 +74,7 @@ class Trainer {
 
   const TrainOptions& options_;
   Accelerator& accelerator_;
-  RunFolder* folder_;
+  RunFolder* folder_ = nullptr;
   Photos photos_;
   std::unique_ptr<nn::ResNet> model_;
   std::unique_ptr<nn::Optimizer> optimizer_;

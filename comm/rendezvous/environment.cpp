@@ -8,7 +8,7 @@
 #include <cstdlib>
 #include <vector>
 
-#include "comm/rendezvous/sha256.hpp"
+#include "engine/io/sha256.hpp"
 #include "kernels/core/error.hpp"
 
 namespace collar::comm {

@@ -15,7 +15,7 @@
 #include <string>
 
 #include "comm/rendezvous/deadline.hpp"
-#include "comm/rendezvous/sha256.hpp"
+#include "engine/io/sha256.hpp"
 
 namespace collar::comm {
 

@@ -5,6 +5,7 @@
 
 #include <cerrno>
 #include <random>
+#include <string_view>
 #include <system_error>
 #include <utility>
 
@@ -24,6 +25,14 @@ std::filesystem::path temporary_name(const std::filesystem::path& path) {
   std::random_device entropy;
   const std::uint64_t id = (std::uint64_t{entropy()} << 32) | entropy();
   return folder_of(path) / fmt::format(".{}.{:016x}.tmp", path.filename().string(), id);
+}
+
+bool is_temporary_name(std::string_view name) {
+  constexpr std::string_view kEnd = ".tmp";
+  constexpr std::size_t kTail = 1 + 16 + kEnd.size();
+  if (!name.starts_with('.') || !name.ends_with(kEnd) || name.size() < 2 + kTail) return false;
+  const std::string_view id = name.substr(name.size() - kTail, kTail - kEnd.size());
+  return id.front() == '.' && id.find_first_not_of("0123456789abcdef", 1) == id.npos;
 }
 
 /// Repeats an operation that a signal interrupted.
@@ -131,6 +140,14 @@ void write_durably(const std::filesystem::path& path, std::span<const std::byte>
   DurableFile file(path, content.size(), std::move(files));
   file.write(content);
   file.commit();
+}
+
+void remove_temporaries(const std::filesystem::path& folder) {
+  std::error_code ignored;
+  for (const auto& entry : std::filesystem::directory_iterator(folder, ignored)) {
+    if (!is_temporary_name(entry.path().filename().native())) continue;
+    std::filesystem::remove(entry.path(), ignored);
+  }
 }
 
 }  // namespace collar

@@ -61,4 +61,8 @@ class DurableFile {
 void write_durably(const std::filesystem::path& path, std::span<const std::byte> content,
                    std::shared_ptr<FileOperations> files = system_files());
 
+/// Removes the temporary files that killed processes left in a folder. Only for whoever is sure
+/// that nobody is writing there.
+void remove_temporaries(const std::filesystem::path& folder);
+
 }  // namespace collar

@@ -86,11 +86,11 @@ class RunningProgram {
     if (pid_ > 0) kill(pid_, signal);
   }
 
-  /// Throws if it has not ended after a minute.
-  Finished wait() {
+  /// Throws if it has not ended by then.
+  Finished wait(std::chrono::seconds deadline = std::chrono::seconds(60)) {
     int status = 0;
-    const bool ended = eventually([&] { return waitpid(pid_, &status, WNOHANG) == pid_; },
-                                  std::chrono::seconds(60));
+    const bool ended =
+        eventually([&] { return waitpid(pid_, &status, WNOHANG) == pid_; }, deadline);
     if (!ended) throw std::runtime_error("the program does not end");
     pid_ = -1;
     return {WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status),

@@ -5,6 +5,8 @@
 
 #include "kernels/core/error.hpp"
 #include "tests/apps/program.hpp"
+#include "tests/support/effort.hpp"
+#include "tests/support/mutation.hpp"
 
 using namespace collar::apps;
 using collar::UsageError;
@@ -58,6 +60,25 @@ TEST_CASE("Errors name the file and the line") {
   CHECK_THAT(message("a = [1, 2"), Catch::Contains("expected ','"));
   CHECK_THAT(message("a = 1 2"), Catch::Contains("nothing may follow"));
   CHECK_THAT(message("= 1"), Catch::Contains("expected a key"));
+}
+
+TEST_CASE("Mutated files are read or refused, and nothing else") {
+  const std::string original =
+      "model = \"resnet50d\"  # as timm names it\nlr = 3e-2\nforce = true\nmean = [0.485, 0.456]\n"
+      "path = 'C:\\photos'\nnote = \"a \\\"b\\\" \\\\ \\n\"\n";
+  collar::RandomStream random({.seed = 1, .purpose = collar::Purpose::test});
+  const int rounds = collar::test::rounds(3'000, 300'000);
+  int refused = 0;
+  for (int round = 0; round < rounds; ++round) {
+    const std::string text = collar::test::mutated(original, "\"'\\=[],#\n\r\t .eE-+0u", random);
+    try {
+      parse_toml(text, "x.toml");
+    } catch (const UsageError&) {
+      ++refused;
+    }
+  }
+  CHECK(refused > rounds / 10);
+  CHECK(refused < rounds);
 }
 
 TEST_CASE("A file that is missing, a folder or too long is refused") {

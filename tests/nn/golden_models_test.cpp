@@ -4,14 +4,13 @@
 // golden/README-models.md, section 2).
 #include <catch2/catch.hpp>
 #include <cmath>
-#include <cstdlib>
 #include <string>
 #include <vector>
 
 #include "engine/ops/ops.hpp"
 #include "nn/optim/adam.hpp"
 #include "tests/nn/formula_model.hpp"
-#include "tests/support/golden.hpp"
+#include "tests/support/effort.hpp"
 #include "tests/support/golden_models.hpp"
 #include "tests/support/runtime.hpp"
 #include "tests/support/tensors.hpp"
@@ -105,11 +104,6 @@ void check_case(const std::filesystem::path& path) {
   check_mode(*model, file, "train", on);
 }
 
-bool full_tests() {
-  const char* wanted = std::getenv("COLLAR_FULL_TESTS");
-  return wanted != nullptr && std::string(wanted) == "1";
-}
-
 }  // namespace
 
 TEST_CASE("resnet18d where no unit is near its kink: every gradient is timm's") {
@@ -149,7 +143,7 @@ TEST_CASE("resnet50d is timm's where its last normalisations are damped") {
 
 TEST_CASE("All recorded models are timm's") {
   REQUIRE_SHARED(folder, "golden/models");
-  if (!full_tests()) COLLAR_SKIP("the rest of the models are tested with COLLAR_FULL_TESTS=1");
+  REQUIRE_FULL_TESTS();
   for (const std::string model : {"resnet18", "resnet18d", "resnet50", "resnet50d"}) {
     for (const std::string size : {"_b4_64x64", "_b2_97x131", "_b2_224x224"}) {
       for (const std::string damped : {"", "_damped"}) {
@@ -263,7 +257,7 @@ TEST_CASE("A bf16 model is as close to the truth as PyTorch's") {
   REQUIRE_SHARED(folder, "golden/models");
   check_bf16_case(folder / "resnet18d_b4_64x64_bf16.json");
   check_bf16_case(folder / "resnet18d_b4_64x64_damped_bf16.json");
-  if (full_tests()) {
+  if (collar::test::full_tests()) {
     check_bf16_case(folder / "resnet50d_b4_64x64_bf16.json");
     check_bf16_case(folder / "resnet50d_b4_64x64_damped_bf16.json");
   }

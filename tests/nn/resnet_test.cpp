@@ -54,7 +54,7 @@ std::string key_hash(const Module& model) {
   for (const Parameter& entry : model.state_dict()) {
     keys += (keys.empty() ? "" : "\n") + entry.name;
   }
-  return collar::test::sha256(std::as_bytes(std::span(keys))).substr(0, 16);
+  return collar::test::sha256_of(keys).substr(0, 16);
 }
 
 }  // namespace

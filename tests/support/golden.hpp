@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace collar::test {
 
@@ -18,6 +19,10 @@ std::optional<std::filesystem::path> shared_dir();
 
 /// Parses a JSON file. Throws if it cannot be read.
 nlohmann::json read_json(const std::filesystem::path& path);
+
+/// The lines of a file of one JSON value a line; a last line that is still being written is left
+/// out.
+std::vector<nlohmann::json> read_json_lines(const std::filesystem::path& path);
 
 /// A fresh empty folder, removed with everything in it at the end of the scope.
 class TemporaryDirectory {

@@ -3,12 +3,12 @@
 // order, the same learning rates, losses and predictions on 1, 2 and 4 ranks
 // (golden/README-models.md, section 6).
 #include <catch2/catch.hpp>
-#include <cstdlib>
 #include <set>
 
 #include "tests/apps/accelerate/golden_run.hpp"
 #include "tests/apps/support/cached_photos.hpp"
 #include "tests/apps/support/thread_accelerators.hpp"
+#include "tests/support/effort.hpp"
 #include "tests/support/sha256.hpp"
 
 using namespace collar;
@@ -19,11 +19,6 @@ using collar::test::Replay;
 namespace fs = std::filesystem;
 
 namespace {
-
-bool full_tests() {
-  const char* wanted = std::getenv("COLLAR_FULL_TESTS");
-  return wanted != nullptr && std::string(wanted) == "1";
-}
 
 /// The photos of all recorded runs.
 struct Pets {
@@ -95,7 +90,7 @@ TEST_CASE("The photos of the recorded runs become the same bytes") {
     const CachedPhotos photos(folder / split, 64);
     const nlohmann::json& images = recorded.at(split).at("images");
     REQUIRE(photos.size() == static_cast<std::int64_t>(images.size()));
-    test::Sha256 all;
+    Sha256 all;
     for (std::int64_t i = 0; i < photos.size(); ++i) {
       const auto interleaved = photos.image(i).bytes();
       std::vector<std::uint8_t> planar;
@@ -108,9 +103,9 @@ TEST_CASE("The photos of the recorded runs become the same bytes") {
       CHECK(fs::relative(photos.path(i), folder).generic_string() == image.at("path"));
       CHECK(photos.label(i) == image.at("label").get<std::int64_t>());
       CHECK(test::sha256_of(planar).substr(0, 16) == image.at("sha256"));
-      all.update(planar);
+      all.update(std::as_bytes(std::span(planar)));
     }
-    CHECK(all.hex() == recorded.at(split).at("sha256"));
+    CHECK(to_hex(all.finish()) == recorded.at(split).at("sha256"));
   }
 }
 
@@ -164,10 +159,10 @@ TEST_CASE("Ranks of their own give accelerate's runs too") {
     check_by_threads(golden / fmt::format("resnet18d_{}.json", name), pets);
 }
 
-TEST_CASE("All recorded runs of resnet18d are ours", "[full]") {
+TEST_CASE("All recorded runs of resnet18d are ours") {
   REQUIRE_SHARED(golden, "golden/runs");
   REQUIRE_SHARED(folder, "data/pets");
-  if (!full_tests()) COLLAR_SKIP("the other runs are repeated with COLLAR_FULL_TESTS=1");
+  REQUIRE_FULL_TESTS();
   const Pets pets(folder);
   for (const fs::path& file : recorded_runs(golden)) {
     if (!file.filename().native().starts_with("resnet18d")) continue;
@@ -176,10 +171,10 @@ TEST_CASE("All recorded runs of resnet18d are ours", "[full]") {
   }
 }
 
-TEST_CASE("All recorded runs of resnet50d are ours", "[full]") {
+TEST_CASE("All recorded runs of resnet50d are ours") {
   REQUIRE_SHARED(golden, "golden/runs");
   REQUIRE_SHARED(folder, "data/pets");
-  if (!full_tests()) COLLAR_SKIP("the runs of resnet50d are repeated with COLLAR_FULL_TESTS=1");
+  REQUIRE_FULL_TESTS();
   const Pets pets(folder);
   for (const fs::path& file : recorded_runs(golden)) {
     if (file.filename().native().starts_with("resnet50d")) check_by_virtual_ranks(file, pets);

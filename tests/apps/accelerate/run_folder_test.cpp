@@ -71,6 +71,24 @@ TEST_CASE("A loss that is no number is written as null, so that the line stays J
   CHECK(nlohmann::json::parse(json.dump())["loss"].is_null());
 }
 
+TEST_CASE("A folder belongs to one process at a time, and a killed one's leavings are swept out") {
+  const TemporaryDirectory folder;
+  const auto path = folder.path() / "run";
+  const auto half_written = path / "checkpoints" / ".step-9.collar.0123456789abcdef.tmp";
+  const auto not_ours = path / "checkpoints" / ".notes.tmp";
+  {
+    const RunFolder first(path, Start::fresh, {});
+    write_text(half_written, "…");
+    write_text(not_ours, "…");
+    CHECK_THROWS_WITH(RunFolder(path, Start::continued, {}),
+                      Catch::Contains("another process is training in"));
+    CHECK(std::filesystem::exists(half_written));
+  }
+  const RunFolder next(path, Start::continued, {});
+  CHECK_FALSE(std::filesystem::exists(half_written));
+  CHECK(std::filesystem::exists(not_ours));
+}
+
 TEST_CASE("A run that is there is not written over") {
   const TemporaryDirectory folder;
   const auto path = folder.path() / "run";

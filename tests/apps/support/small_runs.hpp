@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <fstream>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -61,13 +60,9 @@ class SmallRuns {
   }
   /// The lines of metrics.jsonl, but for what a clock measured.
   std::vector<nlohmann::json> metrics(const std::string& name) const {
-    std::vector<nlohmann::json> lines;
-    std::ifstream file(run(name) / "metrics.jsonl");
-    for (std::string line; std::getline(file, line);) {
-      nlohmann::json json = nlohmann::json::parse(line, nullptr, false);
-      if (json.is_discarded()) continue;  // being written
-      for (const char* clocked : {"images_per_second", "data_wait", "seconds"}) json.erase(clocked);
-      lines.push_back(std::move(json));
+    std::vector<nlohmann::json> lines = read_json_lines(run(name) / "metrics.jsonl");
+    for (nlohmann::json& line : lines) {
+      for (const char* clocked : {"images_per_second", "data_wait", "seconds"}) line.erase(clocked);
     }
     return lines;
   }

@@ -3,9 +3,11 @@
 // ran straight through.
 #include <catch2/catch.hpp>
 #include <csignal>
+#include <random>
 
 #include "kernels/runtime/cpu_context.hpp"
 #include "tests/apps/support/small_runs.hpp"
+#include "tests/support/effort.hpp"
 
 using namespace std::chrono_literals;
 using Catch::Matchers::Contains;
@@ -14,6 +16,7 @@ using collar::test::Finished;
 using collar::test::is_alive;
 using collar::test::ranks_of;
 using collar::test::read_text;
+using collar::test::run_collar;
 using collar::test::RunningProgram;
 using collar::test::SmallRuns;
 using collar::test::write_text;
@@ -145,6 +148,33 @@ TEST_CASE("A job that is killed goes on from its last checkpoint") {
   check_like_straight(runs, "killed");
 }
 
+TEST_CASE("However often a job is killed, and whenever, it ends with the same bits") {
+  REQUIRE_FULL_TESTS();
+  const SmallRuns runs;
+  const Options recipe{"--epochs", "4", "--grad-accum-steps", "2",   "--save-every", "1steps",
+                       "-n",       "2", "--resume",           "auto"};
+  require_success(runs.train("straight", recipe));
+  const unsigned seed = std::random_device()();
+  CAPTURE(seed);
+  std::mt19937 random(seed);
+  for (int kills = 0; kills < 60; ++kills) {
+    RunningProgram job(runs.command("killed", recipe));
+    std::this_thread::sleep_for(std::chrono::milliseconds(random() % 1200));
+    const auto ranks = ranks_of(job.pid());
+    if (random() % 2 == 0 || ranks.size() < 2) {
+      job.send(SIGKILL);
+    } else {
+      kill(ranks.at(static_cast<int>(random() % 2)), SIGKILL);
+    }
+    if (job.wait().code == 0) break;  // was done before it could be killed
+    for (const auto& [rank, pid] : ranks) CHECK(eventually([&] { return !is_alive(pid); }));
+  }
+  require_success(runs.train("killed", recipe));
+  check_like_straight(runs, "killed");
+  for (const auto& entry : fs::recursive_directory_iterator(runs.run("killed")))
+    CHECK_THAT(entry.path().filename().string(), !Catch::EndsWith(".tmp"));
+}
+
 TEST_CASE("A run that is killed before its first checkpoint starts again") {
   const SmallRuns runs;
   const Options recipe{"--epochs", "3", "--save-every", "epoch", "--resume", "auto"};
@@ -171,6 +201,53 @@ TEST_CASE("A damaged checkpoint is passed over with a warning") {
   CHECK_THAT(rest.err, Contains("warning: passed over a damaged checkpoint") &&
                            Contains("step-6.collar") && Contains("step-4.collar"));
   check_like_straight(runs, "damaged");
+}
+
+TEST_CASE("Going on from an older checkpoint sets the later ones aside") {
+  const SmallRuns runs;
+  const Options recipe{"--save-every", "1steps", "--checkpoint-hist", "2", "--max-steps", "4"};
+  require_success(runs.train("run", recipe));
+  const fs::path folder = runs.run("run") / "checkpoints";
+  // Longer ago than the two that are kept.
+  const Options shorter{"--save-every", "1steps", "--max-steps", "2"};
+  require_success(runs.train("short", shorter));
+  fs::copy_file(runs.checkpoint("short", 2), folder / "step-2.collar");
+  const Finished finished =
+      runs.train("run", recipe + Options{"--resume", (folder / "step-2.collar").string()});
+  require_success(finished);
+  CHECK_THAT(finished.err, Contains("checkpoints of later steps were moved to"));
+  CHECK(fs::exists(folder / "superseded" / "step-4.collar"));
+  CHECK(fs::exists(folder / "step-3.collar"));
+  CHECK(fs::exists(folder / "step-4.collar"));
+  CHECK_FALSE(fs::exists(folder / "step-2.collar"));
+}
+
+TEST_CASE("A run that cannot begin leaves the folder as it was") {
+  const SmallRuns runs;
+  CHECK(run_collar({"train", runs.run("nowhere"), "-o", runs.run("new")}).code == 3);
+  CHECK_FALSE(fs::exists(runs.run("new")));
+  require_success(runs.train("old", {"--max-steps", "1"}));
+  CHECK(run_collar({"train", runs.run("nowhere"), "-o", runs.run("old"), "--force"}).code == 3);
+  CHECK(runs.steps_logged("old") == 1);
+}
+
+TEST_CASE("Starting over moves the old run aside, and the ranks' logs are in the new one") {
+  const SmallRuns runs;
+  require_success(runs.train("run", {"--max-steps", "1"}));
+  require_success(runs.train("run", {"--max-steps", "2", "-n", "2", "--force"}));
+  CHECK(runs.steps_logged("run.1") == 1);
+  CHECK(runs.steps_logged("run") == 2);
+  CHECK(fs::exists(runs.run("run") / "log" / "rank-1.log"));
+  CHECK_FALSE(fs::exists(runs.run("run.1") / "log" / "rank-1.log"));
+}
+
+TEST_CASE(
+    "A last batch of a single tiny photo is refused before the first step, not after an epoch") {
+  const SmallRuns runs;  // 42 photos
+  const Finished finished = runs.train("run", {"--batch-size", "41"});
+  CHECK(finished.code == 2);
+  CHECK_THAT(finished.err, Contains("the last batch is a single photo"));
+  require_success(runs.train("two", {"--batch-size", "41", "--virtual-ranks", "2"}));
 }
 
 TEST_CASE("Going on with what is not there starts afresh, with what is finished does nothing") {

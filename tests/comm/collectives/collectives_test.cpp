@@ -5,13 +5,13 @@
 
 #include <array>
 #include <catch2/catch.hpp>
-#include <cstdlib>
 #include <numeric>
 #include <random>
 
 #include "comm/collectives/partition.hpp"
 #include "kernels/core/error.hpp"
 #include "tests/comm/support/serial_reduction.hpp"
+#include "tests/support/effort.hpp"
 #include "tests/support/threads_as_ranks.hpp"
 
 using namespace collar;
@@ -217,9 +217,8 @@ TEST_CASE("large buffers travel in pieces and give the same bits") {
 }
 
 TEST_CASE("a random mixture of collectives gives the bits of serial reductions") {
-  const bool full = std::getenv("COLLAR_FULL_TESTS") != nullptr;
-  const int steps = full ? 20'000 : 60;
-  const auto seed = static_cast<unsigned>(full ? std::random_device()() : 1);
+  const int steps = test::rounds(60, 20'000);
+  const auto seed = static_cast<unsigned>(test::full_tests() ? std::random_device()() : 1);
   CAPTURE(seed);
   comm::HostOptions options;  // ring and direct take turns by size
   options.algorithms = comm::AlgorithmTable(

@@ -1,18 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 // Damaged files: whatever the bytes are, decoding ends with an image or a DataError, and takes no
-// more memory than the limits allow. COLLAR_FULL_TESTS=1 tries far more of them.
+// more memory than the limits allow.
 #include <sys/stat.h>
 
 #include <algorithm>
 #include <catch2/catch.hpp>
-#include <cstdlib>
 #include <fstream>
 
 #include "data/decode/decode.hpp"
 #include "data/decode/file.hpp"
 #include "engine/random.hpp"
 #include "kernels/core/error.hpp"
-#include "tests/support/golden.hpp"
+#include "tests/support/effort.hpp"
 
 using namespace collar;
 
@@ -34,7 +33,7 @@ const char* const kFiles[] = {"jpeg-subsampling-420.jpg",
                               "wrong-extension-bmp.jpg"};
 
 int rounds() {
-  return std::getenv("COLLAR_FULL_TESTS") != nullptr ? 4'000 : 60;
+  return test::rounds(60, 4'000);
 }
 
 /// True if it is still an image.

@@ -25,14 +25,14 @@ namespace {
 using Indices = std::vector<std::int64_t>;
 
 std::string bytes_of(const Batch& batch) {
-  test::Sha256 hash;
+  Sha256 hash;
   const auto add = [&hash](const Tensor& tensor) {
     const ConstView view = tensor.view();
-    hash.update({view.as<std::uint8_t>(), view.bytes()});
+    hash.update(std::span(view.as<std::byte>(), view.bytes()));
   };
   add(batch.images);
   add(batch.labels);
-  return hash.hex();
+  return to_hex(hash.finish());
 }
 
 std::vector<std::string> bytes_of_pass(DataLoader& loader) {
@@ -192,7 +192,7 @@ TEST_CASE("Pets in batches are the tensors that PyTorch's runs saw") {
     const data::ImageFolder images(pets / part, {data::Resize(64, 64), data::ToFloat()});
     REQUIRE(images.size() == wanted.at("count"));
     DataLoader loader(images, {.batch_size = 16, .workers = 2});
-    test::Sha256 all;
+    Sha256 all;
     for (const Batch& batch : loader) {
       const std::vector<float> values = batch.images.to_vector<float>();
       std::vector<std::uint8_t> bytes(values.size());
@@ -200,17 +200,17 @@ TEST_CASE("Pets in batches are the tensors that PyTorch's runs saw") {
         bytes[i] = static_cast<std::uint8_t>(values[i] * 255 + 0.5f);
         if (values[i] != static_cast<float>(bytes[i]) * (1.0f / 255)) FAIL("not a byte / 255");
       }
-      all.update(bytes);
+      all.update(std::as_bytes(std::span(bytes)));
       const std::size_t image_bytes = bytes.size() / batch.indices.size();
       for (std::size_t row = 0; row < batch.indices.size(); ++row) {
         const json& image = wanted.at("images")[static_cast<std::size_t>(batch.indices[row])];
-        const auto hash = test::sha256(std::span(bytes).subspan(row * image_bytes, image_bytes));
+        const auto hash = test::sha256_of(std::span(bytes).subspan(row * image_bytes, image_bytes));
         CHECK(hash.substr(0, 16) == image.at("sha256"));
         CHECK(images.label(batch.indices[row]) == image.at("label"));
         CHECK(images.path(batch.indices[row]) == pets / image.at("path").get<std::string>());
       }
     }
-    CHECK(all.hex() == wanted.at("sha256"));
+    CHECK(to_hex(all.finish()) == wanted.at("sha256"));
   }
 }
 

@@ -10,7 +10,8 @@
 
 #include "engine/random.hpp"
 #include "kernels/core/error.hpp"
-#include "tests/support/golden.hpp"
+#include "tests/support/effort.hpp"
+#include "tests/support/mutation.hpp"
 #include "tests/support/sha256.hpp"
 #include "tests/support/tensors.hpp"
 
@@ -220,31 +221,10 @@ TEST_CASE("Mutated safetensors files are loaded or refused, and nothing else") {
   const std::string original = bytes_of_file(path);
   const std::string_view alphabet = "0123456789{}[]\",:-.eE \\u\0\xff";
   RandomStream random({.seed = 1});
-  const int rounds = std::getenv("COLLAR_FULL_TESTS") != nullptr ? 200'000 : 3'000;
+  const int rounds = test::rounds(3'000, 200'000);
   int refused = 0;
   for (int round = 0; round < rounds; ++round) {
-    std::string bytes = original;
-    for (std::uint32_t edits = 1 + random.below(4); edits > 0; --edits) {
-      const std::size_t at = random.below(static_cast<std::uint32_t>(bytes.size()));
-      const char value = random.chance(0.5)
-                             ? alphabet[random.below(static_cast<std::uint32_t>(alphabet.size()))]
-                             : static_cast<char>(random.next_u32());
-      switch (random.below(4)) {
-        case 0:
-          bytes[at] = value;
-          break;
-        case 1:
-          bytes.insert(at, 1, value);
-          break;
-        case 2:
-          bytes.erase(at, 1 + random.below(8));
-          break;
-        default:
-          bytes.insert(at, bytes.substr(at, random.below(40)));
-      }
-      if (bytes.empty()) bytes = "x";
-    }
-    write_bytes(path, bytes);
+    write_bytes(path, test::mutated(original, alphabet, random));
     try {
       open_and_load(path);
     } catch (const FileError&) {
@@ -304,7 +284,8 @@ TEST_CASE("Files of the real library, read and written again: golden/formats/saf
       CHECK(json({entry->begin, entry->end}) == row.at("data_offsets"));
       if (!fits_a_tensor(*entry)) continue;
       const Tensor tensor = file.tensor(entry->name);
-      CHECK(test::sha256({tensor.view().as<std::byte>(), tensor.bytes()}) == row.at("sha256"));
+      CHECK(test::sha256_of(std::span(tensor.view().as<std::byte>(), tensor.bytes())) ==
+            row.at("sha256"));
       if (row.contains("values") && row["values"].is_array()) {
         const std::vector<double> values = values_of(tensor);
         REQUIRE(values.size() == row["values"].size());

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "comm/rendezvous/sha256.hpp"
+#include "engine/io/sha256.hpp"
 
 #include <algorithm>
 #include <bit>
 
-namespace collar::comm {
+namespace collar {
 namespace {
 
 constexpr std::array<std::uint32_t, 64> kRound = {
@@ -118,4 +118,4 @@ std::string to_hex(const Digest& digest) {
   return text;
 }
 
-}  // namespace collar::comm
+}  // namespace collar

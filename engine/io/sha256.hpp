@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// SHA-256 (FIPS 180-4) and HMAC-SHA256 (RFC 2104): what the job token is proved with and plans are
+// SHA-256 (FIPS 180-4) and HMAC-SHA256 (RFC 2104): what a job token is proved with and bytes are
 // compared by. Written out here because a whole cryptographic library for one hash would be the
 // larger risk.
 #pragma once
@@ -11,7 +11,7 @@
 #include <string>
 #include <string_view>
 
-namespace collar::comm {
+namespace collar {
 
 using Digest = std::array<std::byte, 32>;
 
@@ -40,4 +40,4 @@ bool equal_in_constant_time(const Digest& a, const Digest& b);
 /// 64 hexadecimal digits.
 std::string to_hex(const Digest& digest);
 
-}  // namespace collar::comm
+}  // namespace collar

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Known answers of FIPS 180-4's examples and RFC 4231.
-#include "comm/rendezvous/sha256.hpp"
+#include "engine/io/sha256.hpp"
 
 #include <catch2/catch.hpp>
 
-using namespace collar::comm;
+using namespace collar;
 
 TEST_CASE("SHA-256 gives the known digests") {
   CHECK(to_hex(sha256("")) == "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
