@@ -51,6 +51,16 @@ TEST_CASE("batch_norm refuses one value a channel in training, as torch does") {
   OnCpu cpu;
   CHECK_THROWS_WITH(batch_norm(cpu.random({1, 4, 1, 1}, 1), {}),
                     Contains("more than 1 value per channel"));
+  // With an exchange it is the group that counts.
+  StatisticsExchange exchange;
+  double group = 1;
+  exchange.merge_moments = [&](View, View, double) { return group; };
+  BatchNormOptions together;
+  together.exchange = &exchange;
+  CHECK_THROWS_WITH(batch_norm(cpu.random({1, 4, 1, 1}, 1), {}, together),
+                    Contains("more than 1 value per channel"));
+  group = 2;
+  CHECK_NOTHROW(batch_norm(cpu.random({1, 4, 1, 1}, 1), {}, together));
   BatchNormOptions evaluation;
   evaluation.training = false;
   CHECK_THROWS_WITH(batch_norm(cpu.random({2, 4}, 1), {}, evaluation),
