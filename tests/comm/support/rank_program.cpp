@@ -155,9 +155,7 @@ int main(int argc, char** argv) {
           argc > 4 && std::string(argv[4]) == "arena");
     group.reset();
     if (scenario == "again") {  // a second group of the same job
-      auto options = comm::CommunicatorOptions::from_process();
-      options.group = "second";
-      sums(*comm::create_communicator(environment, options));
+      sums(*comm::create_communicator(environment));
     }
     if (open_descriptors() != descriptors)
       throw std::runtime_error(fmt::format("{} descriptors were open at the start, {} at the end",
