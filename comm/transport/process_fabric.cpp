@@ -186,8 +186,13 @@ class Gathering {
 Peer connect_to_peer(int peer, const std::string& socket_name, const HostGroupOptions& options,
                      Deadline deadline) {
   const std::string what = fmt::format("rank {}", peer);
-  // It listens before it tells where: if nobody is there any more, it has died.
-  auto found = identify(connect_to({socket_name, 0}, deadline.capped(std::chrono::seconds(1))));
+  FileDescriptor socket;
+  try {
+    socket = connect_to({socket_name, 0}, deadline.capped(std::chrono::seconds(1)));
+  } catch (const RankLostError& error) {  // it listened before it told where
+    throw RankLostError(fmt::format("{} has died since it joined: {}", what, error.what()));
+  }
+  auto found = identify(std::move(socket));
   if (!found) throw UsageError(what + " belongs to another user");
   Greeting greeting;
   greeting.purpose = Purpose::peer;

@@ -116,14 +116,14 @@ TEST_CASE("a rank killed from outside, whatever it is doing, is no reason to wai
   std::this_thread::sleep_for(std::chrono::milliseconds(GENERATE(0, 2, 4, 8, 16, 50)));
   job.rank(1).signal(SIGKILL);
   REQUIRE(job.finish());
+  std::string reasons;
   for (int rank : {0, 2}) {
     CAPTURE(job.rank(rank).output());
     CHECK(job.rank(rank).exit_code() == 6);
-    // Rank 0 may have heard of it first and be gone, and with it the store that rank 2 asks.
-    CHECK_THAT(loss_of(job.rank(rank).output()).reason,
-               Contains("rank 1") || Contains("within 2 s: 1 (of 3") ||
-                   Contains(rank == 2 ? "unix:@collar-test-job" : "rank 1"));
+    reasons += loss_of(job.rank(rank).output()).reason + "\n";
   }
+  // While ranks still join, the second one may only hear that the first to notice is gone.
+  CHECK_THAT(reasons, Contains("rank 1") || Contains("within 2 s: 1 (of 3"));
 }
 
 TEST_CASE("a stopped rank is lost after the timeout, on all ranks alike") {
