@@ -10,6 +10,7 @@
 #include <thread>
 
 #include "comm/rendezvous/socket.hpp"
+#include "tests/comm/support/collective_checks.hpp"
 #include "tests/comm/support/processes_as_ranks.hpp"
 
 using namespace collar;
@@ -70,6 +71,17 @@ TEST_CASE("processes of one host sum in shared memory and leave nothing behind")
     CHECK(contains(job.rank(rank).output(), "ok"));
   }
   CHECK(std::distance(std::filesystem::directory_iterator("/dev/shm"), {}) == before);
+}
+
+TEST_CASE("processes get the bits of a serial reduction from every collective") {
+  const int n = GENERATE(2, 3);
+  const std::string algorithm = GENERATE("direct", "ring");
+  Job job(n, {"collectives", algorithm}, {{"COLLAR_ALGO", test::algorithm_for_all(algorithm)}});
+  REQUIRE(job.finish(std::chrono::seconds(60)));
+  for (int rank = 0; rank < n; ++rank) {
+    CAPTURE(n, algorithm, rank, job.rank(rank).output());
+    CHECK(job.rank(rank).exit_code() == 0);
+  }
 }
 
 TEST_CASE("one job can form one group after another") {
