@@ -51,9 +51,9 @@ struct ModelConfig {
 std::string to_json(const ModelConfig& config);
 
 /// Reads such a text. Only the architecture is required: what is missing is taken from the model
-/// zoo's defaults, what is unknown is passed over. Throws FileError for text that is no JSON,
-/// values of a wrong type, and as many names as are not classes; UsageError for an unknown
-/// architecture.
+/// zoo's defaults, what is unknown is passed over. Throws FileError for text that is no JSON, a
+/// member of a wrong type or out of its range (1 … 1,000,000 classes, sides of 1 … 8192 pixels),
+/// and as many names as are not classes; UsageError for an unknown architecture.
 ModelConfig model_config_from_json(std::string_view text);
 
 }  // namespace collar::nn

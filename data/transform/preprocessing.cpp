@@ -63,7 +63,7 @@ void Preprocessing::validate() const {
   if (size < 1 || size > kLargestSize) {
     refuse("size", size, fmt::format("from 1 to {}", kLargestSize));
   }
-  if (!(crop_pct > 0 && crop_pct <= 1)) refuse("crop_pct", crop_pct, "above 0 and at most 1");
+  if (!(crop_pct >= 0.01 && crop_pct <= 1)) refuse("crop_pct", crop_pct, "from 0.01 to 1");
   if (crop_pct != 1 && transform != TransformPreset::timm) {
     refuse("crop_pct", crop_pct, "1 where nothing is cropped (only the timm transform crops)");
   }
