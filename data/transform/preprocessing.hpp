@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <nlohmann/json_fwd.hpp>
 #include <string_view>
+#include <vector>
 
 #include "data/transform/pipeline.hpp"
 #include "data/transform/resize.hpp"
@@ -37,10 +38,15 @@ struct Preprocessing {
   /// Throws UsageError that names the field with an impossible value.
   void validate() const;
   /// The transforms of a training set and of an evaluation set. Both validate first.
-  Pipeline train() const;
-  Pipeline eval() const;
+  Pipeline train() const { return pipeline(true); }
+  Pipeline eval() const { return pipeline(false); }
 
   friend bool operator==(const Preprocessing&, const Preprocessing&) = default;
+
+ private:
+  Pipeline pipeline(bool training) const;
+  /// What gives an image its size.
+  std::vector<Pipeline::Step> geometry(bool training) const;
 };
 
 inline constexpr std::array<double, 3> kImageNetMean{0.485, 0.456, 0.406};
