@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What is to be known about a model besides its weights: its architecture, its classes, and how its
-// pictures are prepared. Kept as timm's config.json, so that timm loads what we save and we read
+// images are prepared. Kept as timm's config.json, so that timm loads what we save and we read
 // what it saved.
 #pragma once
 
@@ -13,7 +13,7 @@
 
 namespace collar::nn {
 
-/// timm's pretrained_cfg: where weights came from, and what their pictures looked like.
+/// timm's pretrained_cfg: where weights came from, and what their images looked like.
 struct PretrainedConfig {
   std::string tag{};  ///< of the weights on the hub: "ra2_in1k"
   bool custom_load = false;
@@ -21,7 +21,7 @@ struct PretrainedConfig {
   std::array<std::int64_t, 3> test_input_size{3, 288, 288};
   bool fixed_input_size = false;
   std::string interpolation = "bicubic";
-  double crop_pct = 0.875;  ///< part of the resized picture's side that the crop keeps
+  double crop_pct = 0.875;  ///< part of the resized image's side that the crop keeps
   double test_crop_pct = 0.95;
   std::string crop_mode = "center";  ///< or "squash": both sides are resized, nothing is cropped
   std::array<double, 3> mean{0.485, 0.456, 0.406};

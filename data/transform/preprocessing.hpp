@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Preprocessing: everything that decides which floats a photo becomes, as a plain value. It is
-// stored with a model, so that evaluation and prediction treat photos as training did.
+// Preprocessing: everything that decides which floats an image becomes, as a plain value. It is
+// stored with a model, so that evaluation and prediction treat images as training did.
 #pragma once
 
 #include <array>
@@ -15,9 +15,9 @@
 namespace collar::data {
 
 enum class TransformPreset : std::uint8_t {
-  article,  ///< Resize((size, size)): the whole photo, its aspect ratio changed
+  article,  ///< Resize((size, size)): the whole image, its aspect ratio changed
   timm,     ///< evaluation: short edge to size / crop_pct, centre crop; training: RandomResizedCrop
-  none      ///< photos have the right size already
+  none      ///< images have the right size already
 };
 
 struct Preprocessing {

@@ -9,19 +9,20 @@
 using namespace collar;
 
 TEST_CASE("An epoch's order is torch's randperm under seed + epoch, or Collar's own, or none") {
-  using data::Order;
+  using data::ShuffleOrder;
   const std::vector<std::int64_t> torch42{2, 6, 1, 8, 4, 5, 0, 9, 3, 7};
   const std::vector<std::int64_t> torch43{8, 4, 9, 0, 5, 1, 6, 7, 2, 3};
-  CHECK(data::epoch_order(10, Order::torch, 42, 0) == torch42);
-  CHECK(data::epoch_order(10, Order::torch, 42, 1) == torch43);
-  CHECK(data::epoch_order(3, Order::sequential, 42, 1) == std::vector<std::int64_t>{0, 1, 2});
-  CHECK(data::epoch_order(0, Order::torch, 42, 0).empty());
+  CHECK(data::epoch_order(10, ShuffleOrder::torch, 42, 0) == torch42);
+  CHECK(data::epoch_order(10, ShuffleOrder::torch, 42, 1) == torch43);
+  CHECK(data::epoch_order(3, ShuffleOrder::sequential, 42, 1) ==
+        std::vector<std::int64_t>{0, 1, 2});
+  CHECK(data::epoch_order(0, ShuffleOrder::torch, 42, 0).empty());
 
-  auto philox = data::epoch_order(100, Order::philox, 1, 2);
-  CHECK(philox == data::epoch_order(100, Order::philox, 1, 2));
-  CHECK(philox != data::epoch_order(100, Order::philox, 1, 3));
-  CHECK(philox != data::epoch_order(100, Order::philox, 2, 2));
+  auto philox = data::epoch_order(100, ShuffleOrder::philox, 1, 2);
+  CHECK(philox == data::epoch_order(100, ShuffleOrder::philox, 1, 2));
+  CHECK(philox != data::epoch_order(100, ShuffleOrder::philox, 1, 3));
+  CHECK(philox != data::epoch_order(100, ShuffleOrder::philox, 2, 2));
   std::ranges::sort(philox);
-  CHECK(philox == data::epoch_order(100, Order::sequential, 0, 0));
-  CHECK_THROWS_AS(data::epoch_order(5, Order::torch, 0, -1), UsageError);
+  CHECK(philox == data::epoch_order(100, ShuffleOrder::sequential, 0, 0));
+  CHECK_THROWS_AS(data::epoch_order(5, ShuffleOrder::torch, 0, -1), UsageError);
 }
