@@ -13,6 +13,9 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
+constexpr std::int64_t kMostClasses = 10'000'000;
+constexpr std::int64_t kLargestInput = 8192;  // height and width, pixels
+
 /// Overwrites `value` if the object has a member of that name that is not null.
 template <typename T>
 void read(const Json& object, const char* name, T& value) {
@@ -71,6 +74,14 @@ Json pretrained_json(const PretrainedConfig& config) {
   return json;
 }
 
+/// Throws FileError naming the member, unless least <= value <= most.
+template <typename T>
+void require_between(const char* name, T value, T least, T most) {
+  if (value >= least && value <= most) return;
+  throw FileError(
+      fmt::format("config.json: {} is {}, expected {} to {}", name, value, least, most));
+}
+
 ModelConfig parsed(const Json& json) {
   ModelConfig config;
   if (!json.is_object() || !json.contains("architecture")) {
@@ -86,6 +97,9 @@ ModelConfig parsed(const Json& json) {
   read(json, "num_classes", config.num_classes);
   read(json, "num_features", config.num_features);
   read(json, "label_names", config.label_names);
+  require_between<std::int64_t>("num_classes", config.num_classes, 1, kMostClasses);
+  require_between<std::int64_t>("input_size", config.pretrained.input_size[1], 1, kLargestInput);
+  require_between("crop_pct", config.pretrained.crop_pct, 0.01, 1.0);
   const auto names = static_cast<std::int64_t>(config.label_names.size());
   if (names != 0 && names != config.num_classes) {
     throw FileError(

@@ -52,8 +52,8 @@ std::string to_json(const ModelConfig& config);
 
 /// Reads such a text. Only the architecture is required: what is missing is taken from the model
 /// zoo's defaults, what is unknown is passed over. Throws FileError for text that is no JSON,
-/// values of a wrong type, and as many names as are not classes; UsageError for an unknown
-/// architecture.
+/// values of a wrong type or out of range, and as many names as are not classes; UsageError for an
+/// unknown architecture.
 ModelConfig model_config_from_json(std::string_view text);
 
 }  // namespace collar::nn

@@ -8,6 +8,11 @@
 #include "kernels/core/error.hpp"
 
 namespace collar::nn {
+namespace {
+
+constexpr double kMostSteps = 0x1p53;  // beyond, a double skips some
+
+}  // namespace
 
 Schedule::Schedule(Optimizer& optimizer, RateFormula formula)
     : optimizer_(optimizer), formula_(std::move(formula)), base_rates_(optimizer.learning_rates()) {
@@ -58,8 +63,12 @@ void Schedule::load_state(const ScheduleState& state) {
         fmt::format("schedule: the state has {} parameter groups, the optimizer has {}",
                     rates->second.size(), base_rates_.size()));
   }
+  const double steps = position->second.front();
+  if (!(steps >= 0 && steps <= kMostSteps)) {
+    throw UsageError(fmt::format("schedule: the state is at position {}", steps));
+  }
   base_rates_ = rates->second;
-  set_position(static_cast<std::int64_t>(position->second.front()));
+  set_position(static_cast<std::int64_t>(steps));
 }
 
 }  // namespace collar::nn

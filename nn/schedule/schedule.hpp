@@ -44,7 +44,8 @@ class Schedule {
   virtual std::optional<std::int64_t> last_position() const { return std::nullopt; }
 
   ScheduleState state() const;
-  /// Throws UsageError if the state is of a schedule with another number of groups.
+  /// Throws UsageError if the state is of a schedule with another number of groups, or its position
+  /// is none.
   void load_state(const ScheduleState& state);
 
   /// Puts `driver` in the place of advance() when step() is called: a run that plays several ranks
