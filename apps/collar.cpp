@@ -7,9 +7,11 @@
 #include <csignal>
 #include <cstdio>
 #include <cstring>
+#include <string_view>
 #include <system_error>
 
 #include "apps/build_info.hpp"
+#include "apps/idle_threads.hpp"
 #include "apps/verbs.hpp"
 #include "kernels/core/error.hpp"
 
@@ -61,6 +63,8 @@ ExitCode flush_results(ExitCode code) {
 
 int main(int argc, char** argv) {
   using namespace collar::apps;
+  // What `launch` starts is not ours: its threads wait as they like.
+  if (argc > 1 && std::string_view(argv[1]) != "launch") let_idle_threads_sleep(argv);
   std::signal(SIGPIPE, SIG_IGN);  // NOLINT(cert-err33-c): a closed pipe is seen by who writes
   ExitCode code = ExitCode::internal;
   try {
