@@ -101,8 +101,6 @@ class Tensor {
   /// Whether no other handle, view or saved copy shares these bytes, so that nobody would notice if
   /// they changed.
   bool is_sole_owner() const;
-  /// True if both handles are the same tensor (same state, not equal values).
-  bool same_as(const Tensor& other) const { return state_ == other.state_; }
 
   /// The version number counts changes in place. Whoever writes through view() or data() after the
   /// tensor was used in a recorded operation says so.
