@@ -10,7 +10,7 @@
 #include "apps/synth/picture_file.hpp"
 #include "apps/synth/portrait.hpp"
 #include "kernels/core/error.hpp"
-#include "tests/apps/program.hpp"
+#include "tests/apps/support/program.hpp"
 
 using namespace collar::apps::synth;
 using collar::DataError;
