@@ -9,8 +9,8 @@
 
 #include "bench/resnet50d.hpp"
 #include "kernels/core/error.hpp"
-#include "kernels/cpu/convolutions.hpp"
 #include "kernels/cpu/peak.hpp"
+#include "kernels/cpu/primitives.hpp"
 
 namespace {
 
@@ -34,7 +34,7 @@ void report(const Options& options) {
   CpuContext context(options.cpu);
   const double peak = kernels::measure_peak_gflops(context, dtype);
   fmt::print("{}, {}, {} threads, batch {}; peak {:.0f} GFLOP/s {}, triad {:.1f} GB/s\n\n",
-             kernels::CpuConvolutions::description(), name_of(context.isa()), context.threads(),
+             kernels::CpuPrimitives::description(), name_of(context.isa()), context.threads(),
              options.batch, peak, options.precision, kernels::measure_triad_gbs(context));
 
   const auto list = bench::resnet50d_convolutions(options.batch, options.image_size);

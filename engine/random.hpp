@@ -22,7 +22,6 @@ enum class Purpose : std::uint32_t {
   shuffle = 1,
   augmentation = 2,
   initialisation = 3,
-  dropout = 4,
   synthesis = 5,  ///< made-up data
   test = 100
 };

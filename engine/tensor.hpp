@@ -2,7 +2,13 @@
 // Tensor: shared storage, an element type, a logical shape, a layout and an offset. A Tensor is a
 // handle; copies share the bytes and the gradient. A tensor is either on the host, bound to nothing
 // (what loaders and files make), or bound to the context of a Runtime, where operations run; to()
-// takes it there, without a copy if the context is the host's CPU.
+// takes it there, without a copy if the context is the host's CPU. A tensor may outlive its
+// Runtime: its elements stay, but no operation takes it any more.
+//
+// Threads: handles of one tensor, its views and its graph belong to one thread at a time; different
+// tensors may be used on different threads, each context on one of them at a time. Operations may
+// return before a device has done its work. What reads elements on the host waits for it: data(),
+// to_vector(), item(), to_host(), copy_from() a tensor of another device. The CPU is always done.
 #pragma once
 
 #include <cstdint>
@@ -101,8 +107,6 @@ class Tensor {
   /// Whether no other handle, view or saved copy shares these bytes, so that nobody would notice if
   /// they changed.
   bool is_sole_owner() const;
-  /// True if both handles are the same tensor (same state, not equal values).
-  bool same_as(const Tensor& other) const { return state_ == other.state_; }
 
   /// The version number counts changes in place. Whoever writes through view() or data() after the
   /// tensor was used in a recorded operation says so.
@@ -119,10 +123,13 @@ class Tensor {
   bool is_leaf() const;
   /// The gradient of a leaf; undefined before the first backward pass and after zero_grad().
   Tensor grad() const;
-  /// Forgets the gradient. Its storage, if given by set_grad_storage, stays and is overwritten by
-  /// the next contribution.
+  /// Forgets the gradient. Its storage stays and is overwritten by the next contribution, which
+  /// whoever has kept grad() will see: clone() what has to last.
   void zero_grad();
-  /// Where the gradient is to be written: a plain f32 view of this tensor's shape, inside an arena.
+  /// Where the gradient is to be written from now on: a plain view, inside an arena, of this
+  /// tensor's shape, type and context. What is there counts as no gradient until a backward pass
+  /// has written it, or set_grad_valid() says otherwise; a gradient of before is forgotten. Throws
+  /// ShapeError for a place that does not fit.
   void set_grad_storage(Tensor storage);
   Tensor grad_storage() const;
   /// Declares grad_storage() valid or not, for whoever writes the arena itself.
@@ -130,7 +137,9 @@ class Tensor {
   /// Called once in each backward pass when this leaf's last contribution is in. An empty function
   /// removes it.
   void set_grad_hook(std::function<void(const Tensor& leaf)> hook);
-  /// Runs the recorded operations backwards from this scalar. A recorded graph can be run once.
+  /// Runs the recorded operations backwards from this scalar, on this thread, hooks too. A recorded
+  /// graph can be run once; a run that throws has used up what it has visited, and leaves gradients
+  /// that it had finished.
   void backward() const;
 
   const std::shared_ptr<autograd::TensorState>& state() const { return state_; }
@@ -145,7 +154,8 @@ class Tensor {
 /// "f32 [2, 3] on cpu"
 std::string describe(const Tensor& tensor);
 
-/// Whether operations are recorded on this thread. Off inside the lifetime of a NoGrad.
+/// Whether operations are recorded on this thread. Off inside the lifetime of a NoGrad, which may
+/// be nested and ends on the thread it began on; other threads go on recording.
 bool grad_enabled();
 class NoGrad {
  public:

@@ -17,22 +17,9 @@ COLLAR_INLINE float fused(float a, float b, float c) {
   return ::fmaf(a, b, c);
 }
 
-// ---- ReLU
-
-/// max(x, 0) that keeps NaN and the sign of zero.
-COLLAR_INLINE float relu(float x) {
-  return x < 0.0f ? 0.0f : x;
-}
-/// Whether the gradient passes: not at zero, but at NaN.
+/// Whether the gradient passes a ReLU: not at zero, but at NaN.
 COLLAR_INLINE bool relu_passes(float x) {
   return !(x <= 0.0f);
-}
-
-// ---- Max pooling and ordering
-
-/// PyTorch's rule of max pooling: the first of equal values stays, the last NaN wins.
-COLLAR_INLINE bool max_takes(float value, float best) {
-  return value > best || value != value;
 }
 
 // ---- Batch statistics

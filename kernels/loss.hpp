@@ -10,9 +10,12 @@
 
 namespace collar::kernels {
 
+/// y = exp(x - max) / sum of them over each row, y of x's shape and type. A row with NaN, with
+/// infinity or with nothing but -infinity gives NaN.
 void softmax_forward(CpuContext& context, ConstView x, View y);
 /// dx = y (dy - sum(y dy))
 void softmax_backward(CpuContext& context, ConstView y, ConstView dy, View dx);
+/// y = x - max - log(sum of exp(x - max)) over each row, y of x's shape and type.
 void log_softmax_forward(CpuContext& context, ConstView x, View y);
 /// dx = dy - exp(y) sum(dy)
 void log_softmax_backward(CpuContext& context, ConstView y, ConstView dy, View dx);

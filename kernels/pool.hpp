@@ -33,15 +33,18 @@ Shape pool2d_output_shape(const Shape& x, const Pool2dGeometry& geometry);
 /// + w in its plane.
 void max_pool2d_forward(CpuContext& context, ConstView x, View y, View index,
                         const Pool2dGeometry& geometry);
+/// dx = the sum of the dy of the windows that an element won, elsewhere 0.
 void max_pool2d_backward(CpuContext& context, ConstView dy, ConstView index, View dx,
                          const Pool2dGeometry& geometry);
 
+/// The mean of each window; count_include_pad says what it is divided by. Dilation is not read.
 void avg_pool2d_forward(CpuContext& context, ConstView x, View y, const Pool2dGeometry& geometry);
 void avg_pool2d_backward(CpuContext& context, ConstView dy, View dx,
                          const Pool2dGeometry& geometry);
 
 /// y [N, C] plain: the mean over H and W of x [N, C, H, W] in any layout.
 void global_avg_pool_forward(CpuContext& context, ConstView x, View y);
+/// Every element of a plane gets dy / (H W).
 void global_avg_pool_backward(CpuContext& context, ConstView dy, View dx);
 
 }  // namespace collar::kernels

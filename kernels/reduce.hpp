@@ -11,7 +11,7 @@
 namespace collar::kernels {
 
 /// y = sum of x over the dimensions in which y's extent is 1 and x's is not. Same rank, both plain,
-/// f32 or bf16 in, f32 sums; times `factor` at the end (1/n for a mean).
+/// each f32 or bf16; sums are f64, times `factor` (1/n for a mean), rounded once.
 void sum_to(CpuContext& context, ConstView x, View y, double factor);
 
 /// Elements in a block of squared_norm: a partial sum a block, whatever the buckets.

@@ -15,14 +15,15 @@
 #include "engine/ops/loss.hpp"
 #include "engine/random.hpp"
 #include "kernels/cpu/convolution_benchmark.hpp"
-#include "kernels/cpu/convolutions.hpp"
 #include "kernels/cpu/peak.hpp"
+#include "kernels/cpu/primitives.hpp"
 #include "nn/nn.hpp"
 
 namespace collar::apps::bench {
 namespace {
 
 using Clock = std::chrono::steady_clock;
+using kernels::median;
 
 constexpr int kWarmUpSteps = 3;
 constexpr int kRounds = 4;
@@ -31,12 +32,6 @@ double seconds_of(const std::function<void()>& call) {
   const auto begin = Clock::now();
   call();
   return std::chrono::duration<double>(Clock::now() - begin).count();
-}
-
-double median(std::vector<double> values) {
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
 }
 
 /// What is known of one step.
@@ -243,7 +238,7 @@ StepMeasurement measure_step(const StepOptions& options) {
   result.processes = loop.accelerator().num_processes();
   result.threads = context.threads();
   result.isa = name_of(context.isa());
-  result.library = kernels::CpuConvolutions::description();
+  result.library = kernels::CpuPrimitives::description();
 
   std::vector<kernels::ConvolutionWork> convolutions;
   {

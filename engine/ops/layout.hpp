@@ -14,7 +14,10 @@ inline Tensor converted(const Tensor& x, Layout layout) {
   return converted(x, layout, x.dtype());
 }
 
-/// x with every element converted to `dtype`; the gradient is converted back.
+/// x with every element converted to `dtype` in its layout; the gradient is converted back. To a
+/// narrower float it rounds to nearest, ties to even, and overflows to infinity; from a float to an
+/// integer it truncates, out of range to the nearest and NaN to 0, and there is no gradient;
+/// anything but zero is true. x itself if it has that type.
 Tensor cast(const Tensor& x, DType dtype);
 
 }  // namespace collar

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Pooling over windows of [N, C, H, W], and over whole planes. Types f32 and bf16, any layout.
+// Pooling over windows of [N, C, H, W], and over whole planes. Types f32 and bf16, any layout,
+// which the result shares. The extents of results are those of kernels::pool2d_output_shape, which
+// throws ShapeError for windows that do not fit; H and W are at least 1.
 #pragma once
 
 #include "engine/tensor.hpp"
@@ -11,7 +13,7 @@ using Pool2dOptions = kernels::Pool2dGeometry;
 
 /// torch.nn.functional.max_pool2d. NaN wins; of equal values the first takes the gradient.
 Tensor max_pool2d(const Tensor& x, const Pool2dOptions& options);
-/// The same with the winners' positions (i32, in their planes).
+/// The same with the winners' positions (i32 h * W + w in their planes; not differentiable).
 struct MaxPoolResult {
   Tensor values;
   Tensor index;
@@ -21,7 +23,7 @@ MaxPoolResult max_pool2d_with_index(const Tensor& x, const Pool2dOptions& option
 /// torch.nn.functional.avg_pool2d; its windows are never dilated, whatever the options say.
 Tensor avg_pool2d(const Tensor& x, Pool2dOptions options);
 
-/// The mean over H and W: [N, C, H, W] to [N, C].
+/// The mean over H and W: [N, C, H, W] to [N, C], plain.
 Tensor global_avg_pool(const Tensor& x);
 
 }  // namespace collar

@@ -48,7 +48,6 @@ struct bfloat16 {
   bfloat16() = default;
   explicit bfloat16(float value);
   explicit operator float() const;
-  static bfloat16 from_bits(std::uint16_t bits);
 };
 
 /// IEEE binary16. Conversion from float rounds to nearest even, overflows to infinity, keeps
@@ -59,7 +58,6 @@ struct float16 {
   float16() = default;
   explicit float16(float value);
   explicit operator float() const;
-  static float16 from_bits(std::uint16_t bits);
 };
 
 static_assert(sizeof(bfloat16) == 2 && sizeof(float16) == 2);

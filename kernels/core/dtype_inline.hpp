@@ -8,12 +8,6 @@
 
 namespace collar {
 
-COLLAR_INLINE bfloat16 bfloat16::from_bits(std::uint16_t bits) {
-  bfloat16 value;
-  value.bits = bits;
-  return value;
-}
-
 COLLAR_INLINE bfloat16::bfloat16(float value) {
   const auto u = __builtin_bit_cast(std::uint32_t, value);
   const bool nan = (u & 0x7fffffffu) > 0x7f800000u;
@@ -23,12 +17,6 @@ COLLAR_INLINE bfloat16::bfloat16(float value) {
 
 COLLAR_INLINE bfloat16::operator float() const {
   return __builtin_bit_cast(float, static_cast<std::uint32_t>(bits) << 16);
-}
-
-COLLAR_INLINE float16 float16::from_bits(std::uint16_t bits) {
-  float16 value;
-  value.bits = bits;
-  return value;
 }
 
 COLLAR_INLINE float16::float16(float value) {

@@ -85,12 +85,6 @@ std::vector<ConvolutionTimes> run_step(CpuContext& context, std::deque<Layer>& l
   return times;
 }
 
-double median(std::vector<double> values) {
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
-}
-
 // Applies `value` to every step's record and takes the median.
 template <typename Record, typename Value>
 double median_of(const std::vector<Record>& records, const Value& value) {
@@ -110,6 +104,12 @@ ConvolutionTimes sum(const std::vector<ConvolutionTimes>& times) {
 }
 
 }  // namespace
+
+double median(std::vector<double> values) {
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
 
 double conv2d_flops(const ConvolutionWork& work) {
   const Shape y = conv2d_output_shape(work.x, work.w, work.geometry);

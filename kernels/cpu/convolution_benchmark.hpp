@@ -35,6 +35,9 @@ struct ConvolutionMeasurement {
   double step_seconds = 0.0;  ///< median of the whole step
 };
 
+/// The value in the middle, of an even number the upper one; not of none.
+double median(std::vector<double> values);
+
 /// Floating-point operations of one pass (forward, data or weights) over one repetition.
 double conv2d_flops(const ConvolutionWork& work);
 

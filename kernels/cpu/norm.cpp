@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <cmath>
+#include <span>
 
 #include "kernels/core/error.hpp"
 #include "kernels/cpu/norm_work.hpp"
@@ -58,7 +59,7 @@ void normalise_slice(const Work& work, const Args& args, const float* mean, cons
   work.loops().norm.normalise(
       work.run(strip),
       {at(args.x, position), at(args.residual, position), at(args.y, position), mask,
-       mean + strip.channel, scale, shift, args.relu, work.streams(args.y, strip)});
+       mean + strip.channel, scale, shift, args.relu, work.stores_non_temporal(args.y, strip)});
 }
 
 /// The mask of layouts in which strips share bytes of it, in a pass of its own.
@@ -70,20 +71,23 @@ void write_unaligned_mask(CpuContext& context, const Work& work, const View& y, 
   });
 }
 
-/// The moments of the group's batch, from this rank's.
-double exchanged_moments(CpuContext& context, const BatchNormTraining& args,
-                         const StatisticsExchange& exchange, const Work& work,
-                         Scratch<LaneMoments>& strip_moments) {
+/// Turns this rank's moments of all strips into the group's.
+void exchange_moments(CpuContext& context, const BatchNormTraining& args,
+                      const StatisticsExchange& exchange, const Work& work,
+                      std::span<LaneMoments> moments) {
   const std::int64_t channels = args.x.shape[1];
   Scratch<float> mean(context, channels);
   Scratch<float> m2(context, channels);
-  for (std::int64_t s = 0; s < work.strips().count(); ++s) {
-    const Strip strip = work.strips()[s];
-    for (int lane = 0; lane < strip.lanes; ++lane) {
-      mean[strip.channel + lane] = static_cast<float>(strip_moments[s].mean[lane]);
-      m2[strip.channel + lane] = static_cast<float>(strip_moments[s].m2[lane]);
+  const auto for_each_lane = [&](const auto& body) {
+    for (std::size_t s = 0; s < moments.size(); ++s) {
+      const Strip strip = work.strips()[static_cast<std::int64_t>(s)];
+      for (int lane = 0; lane < strip.lanes; ++lane) body(moments[s], lane, strip.channel + lane);
     }
-  }
+  };
+  for_each_lane([&](const LaneMoments& own, int lane, std::int64_t channel) {
+    mean[channel] = static_cast<float>(own.mean[lane]);
+    m2[channel] = static_cast<float>(own.m2[lane]);
+  });
   const double count = exchange.merge_moments({mean.data(), DType::f32, {channels}},
                                               {m2.data(), DType::f32, {channels}},
                                               static_cast<double>(work.values_per_channel()));
@@ -92,14 +96,11 @@ double exchanged_moments(CpuContext& context, const BatchNormTraining& args,
         "batch_norm: expected more than 1 value per channel when training, the ranks have {}",
         count));
   }
-  for (std::int64_t s = 0; s < work.strips().count(); ++s) {
-    const Strip strip = work.strips()[s];
-    for (int lane = 0; lane < strip.lanes; ++lane) {
-      strip_moments[s].mean[lane] = double{mean[strip.channel + lane]};
-      strip_moments[s].m2[lane] = double{m2[strip.channel + lane]};
-    }
-  }
-  return count;
+  for_each_lane([&](LaneMoments& merged, int lane, std::int64_t channel) {
+    merged.count = count;
+    merged.mean[lane] = double{mean[channel]};
+    merged.m2[lane] = double{m2[channel]};
+  });
 }
 
 }  // namespace
@@ -109,50 +110,25 @@ void batch_norm_training(CpuContext& context, const BatchNormTraining& args,
   // A rank whose batch is empty still takes part in the exchange.
   if (args.x.shape[1] == 0 || (args.x.numel() == 0 && !exchange)) return;
   const Work work(context, args.x);
-  const std::int64_t images = work.strips().images();
   const auto moments_of = [&](const Strip& strip, std::int64_t image) {
     LaneMoments moments;
     work.loops().norm.moments(work.run(strip), at(args.x, work.position(strip, image)), moments);
     return moments;
   };
-  const auto finish = [&](const Strip& strip, const LaneMoments& moments) {
-    for (int lane = 0; lane < strip.lanes; ++lane) {
-      finish_channel(args, strip.channel + lane, moments.mean[lane], moments.m2[lane],
-                     moments.count);
-    }
-  };
-  const auto normalise = [&](const Strip& strip, std::int64_t image) {
-    normalise_slice(work, args, args.mean.as<float>(), args.inv_std.as<float>(), strip, image);
-  };
-
-  if (!exchange && work.enough_strips()) {
-    work.for_each_strip([&](std::int64_t, const Strip& strip) {
-      LaneMoments total;
-      for (std::int64_t n = 0; n < images; ++n) merge(total, moments_of(strip, n), strip.lanes);
-      finish(strip, total);
-      for (std::int64_t n = 0; n < images; ++n) normalise(strip, n);
-    });
-  } else {
-    Scratch<LaneMoments> by_slice(context, work.slices());
-    work.for_each_slice([&](std::int64_t s, const Strip& strip, std::int64_t image) {
-      by_slice[s * images + image] = moments_of(strip, image);
-    });
-    Scratch<LaneMoments> by_strip(context, work.strips().count());
-    for (std::int64_t s = 0; s < work.strips().count(); ++s) {
-      by_strip[s] = {};
-      for (std::int64_t n = 0; n < images; ++n) {
-        merge(by_strip[s], by_slice[s * images + n], work.strips()[s].lanes);
+  const auto finish = [&](std::int64_t first, std::span<LaneMoments> moments) {
+    if (exchange) exchange_moments(context, args, exchange, work, moments);
+    for (std::size_t s = 0; s < moments.size(); ++s) {
+      const Strip strip = work.strips()[first + static_cast<std::int64_t>(s)];
+      for (int lane = 0; lane < strip.lanes; ++lane) {
+        finish_channel(args, strip.channel + lane, moments[s].mean[lane], moments[s].m2[lane],
+                       moments[s].count);
       }
     }
-    const double count =
-        exchange ? exchanged_moments(context, args, exchange, work, by_strip) : by_strip[0].count;
-    for (std::int64_t s = 0; s < work.strips().count(); ++s) {
-      by_strip[s].count = count;
-      finish(work.strips()[s], by_strip[s]);
-    }
-    work.for_each_slice(
-        [&](std::int64_t, const Strip& strip, std::int64_t image) { normalise(strip, image); });
-  }
+  };
+  const auto normalise = [&](const Strip& strip, std::int64_t image, const LaneMoments&) {
+    normalise_slice(work, args, args.mean.as<float>(), args.inv_std.as<float>(), strip, image);
+  };
+  work.in_two_passes<LaneMoments>(context, !exchange, moments_of, merge, finish, normalise);
   write_unaligned_mask(context, work, args.y, args.mask);
 }
 

@@ -2,6 +2,7 @@
 // The backward pass of batch normalisation: sums over each channel, then dx.
 #include <array>
 #include <optional>
+#include <span>
 
 #include "kernels/cpu/norm_work.hpp"
 #include "kernels/cpu/scratch.hpp"
@@ -85,8 +86,8 @@ class Backward {
       coefficients = constant_statistics(coefficients);
       g.x = nullptr;
     }
-    work_.loops().norm.gradient(work_.run(strip), g, coefficients, work_.streams(args_.dx, strip),
-                                at(args_.dx, position));
+    work_.loops().norm.gradient(work_.run(strip), g, coefficients,
+                                work_.stores_non_temporal(args_.dx, strip), at(args_.dx, position));
   }
 
  private:
@@ -114,26 +115,27 @@ class Backward {
   std::optional<Scratch<std::byte>> own_;
 };
 
-/// The sums over the group's batch, from this rank's.
-double exchanged_sums(CpuContext& context, const StatisticsExchange& exchange, const Work& work,
-                      std::int64_t channels, Scratch<LaneGradientSums>& strip_sums) {
+/// Turns this rank's sums of all strips into the group's, and returns the group's count.
+double exchange_sums(CpuContext& context, const StatisticsExchange& exchange, const Work& work,
+                     std::int64_t channels, std::span<LaneGradientSums> strip_sums) {
   Scratch<float> sums(context, 2 * channels);
-  for (std::int64_t s = 0; s < work.strips().count(); ++s) {
-    const Strip strip = work.strips()[s];
-    for (int lane = 0; lane < strip.lanes; ++lane) {
-      sums[strip.channel + lane] = static_cast<float>(strip_sums[s].g[lane]);
-      sums[channels + strip.channel + lane] = static_cast<float>(strip_sums[s].gx[lane]);
+  const auto for_each_lane = [&](const auto& body) {
+    for (std::size_t s = 0; s < strip_sums.size(); ++s) {
+      const Strip strip = work.strips()[static_cast<std::int64_t>(s)];
+      for (int lane = 0; lane < strip.lanes; ++lane)
+        body(strip_sums[s], lane, strip.channel + lane);
     }
-  }
+  };
+  for_each_lane([&](const LaneGradientSums& own, int lane, std::int64_t channel) {
+    sums[channel] = static_cast<float>(own.g[lane]);
+    sums[channels + channel] = static_cast<float>(own.gx[lane]);
+  });
   const double count = exchange.add_sums({sums.data(), DType::f32, {2, channels}},
                                          static_cast<double>(work.values_per_channel()));
-  for (std::int64_t s = 0; s < work.strips().count(); ++s) {
-    const Strip strip = work.strips()[s];
-    for (int lane = 0; lane < strip.lanes; ++lane) {
-      strip_sums[s].g[lane] = double{sums[strip.channel + lane]};
-      strip_sums[s].gx[lane] = double{sums[channels + strip.channel + lane]};
-    }
-  }
+  for_each_lane([&](LaneGradientSums& added, int lane, std::int64_t channel) {
+    added.g[lane] = double{sums[channel]};
+    added.gx[lane] = double{sums[channels + channel]};
+  });
   return count;
 }
 
@@ -141,43 +143,27 @@ double exchanged_sums(CpuContext& context, const StatisticsExchange& exchange, c
 
 void batch_norm_backward(CpuContext& context, const BatchNormBackward& args,
                          const StatisticsExchange& exchange) {
-  if (args.dy[0].shape[1] == 0) return;
+  const std::int64_t channels = args.dy[0].shape[1];
+  if (channels == 0) return;
   const Work work(context, args.dy[0]);
   const Backward backward(context, args, work);
-  const std::int64_t images = work.strips().images();
   const bool shared = exchange && args.batch_statistics;
   const bool with_sums = backward.needs_sums();
   auto count = static_cast<double>(work.values_per_channel());
 
-  if (!shared && work.enough_strips()) {
-    work.for_each_strip([&](std::int64_t, const Strip& strip) {
-      LaneGradientSums total;
-      for (std::int64_t n = 0; with_sums && n < images; ++n) {
-        add(total, backward.sums(strip, n), strip.lanes);
-      }
-      if (with_sums) backward.write_affine(strip, total);
-      for (std::int64_t n = 0; n < images; ++n) backward.write_dx(strip, n, total, count);
-    });
-    return;
-  }
-  Scratch<LaneGradientSums> by_strip(context, work.strips().count());
-  for (std::int64_t s = 0; s < work.strips().count(); ++s) by_strip[s] = {};
-  if (with_sums) {
-    Scratch<LaneGradientSums> by_slice(context, work.slices());
-    work.for_each_slice([&](std::int64_t s, const Strip& strip, std::int64_t image) {
-      by_slice[s * images + image] = backward.sums(strip, image);
-    });
-    for (std::int64_t s = 0; s < work.strips().count(); ++s) {
-      const Strip strip = work.strips()[s];
-      for (std::int64_t n = 0; n < images; ++n)
-        add(by_strip[s], by_slice[s * images + n], strip.lanes);
-      backward.write_affine(strip, by_strip[s]);
+  const auto sums_of = [&](const Strip& strip, std::int64_t image) {
+    return with_sums ? backward.sums(strip, image) : LaneGradientSums{};
+  };
+  const auto finish = [&](std::int64_t first, std::span<LaneGradientSums> sums) {
+    for (std::size_t s = 0; s < sums.size(); ++s) {
+      backward.write_affine(work.strips()[first + static_cast<std::int64_t>(s)], sums[s]);
     }
-    if (shared) count = exchanged_sums(context, exchange, work, args.dy[0].shape[1], by_strip);
-  }
-  work.for_each_slice([&](std::int64_t s, const Strip& strip, std::int64_t image) {
-    backward.write_dx(strip, image, by_strip[s], count);
-  });
+    if (shared && with_sums) count = exchange_sums(context, exchange, work, channels, sums);
+  };
+  const auto write_dx = [&](const Strip& strip, std::int64_t image, const LaneGradientSums& sums) {
+    backward.write_dx(strip, image, sums, count);
+  };
+  work.in_two_passes<LaneGradientSums>(context, !shared, sums_of, add, finish, write_dx);
 }
 
 }  // namespace collar::kernels

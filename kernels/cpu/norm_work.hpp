@@ -8,9 +8,11 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 
 #include "kernels/core/element.hpp"
 #include "kernels/cpu/parallel.hpp"
+#include "kernels/cpu/scratch.hpp"
 #include "kernels/cpu/strips.hpp"
 #include "kernels/cpu/vector/loops.hpp"
 
@@ -33,7 +35,6 @@ class Work {
   const ChannelStrips& strips() const { return strips_; }
   std::int64_t slices() const { return strips_.count() * strips_.images(); }
   std::int64_t values_per_channel() const { return strips_.images() * strips_.pixels(); }
-  bool enough_strips() const { return strips_.count() >= context_.threads(); }
   bool byte_aligned() const { return strips_.byte_aligned(); }
 
   Run run(const Strip& strip) const {
@@ -43,9 +44,10 @@ class Work {
     return strip.offset + image * strips_.image_stride();
   }
 
-  /// Whether a strip's results are stored past the caches: when the tensor is too large to be still
-  /// there when its reader comes, and vectors are aligned. The values are the same.
-  bool streams(const View& view, const Strip& strip) const {
+  /// Whether a strip's results are stored non-temporally, past the caches: when the tensor is too
+  /// large to be still there when its reader comes, and vectors are aligned. The values are the
+  /// same.
+  bool stores_non_temporal(const View& view, const Strip& strip) const {
     constexpr std::size_t kCached = std::size_t{32} << 20;
     return view.bytes() > kCached && strip.lanes > 1 && strips_.pixel_stride() % strip.lanes == 0 &&
            reinterpret_cast<std::uintptr_t>(view.data) % CachingAllocator::kAlignment == 0;
@@ -67,7 +69,42 @@ class Work {
     });
   }
 
+  /// The two passes over an activation, whichever way it is shared out: `sum(strip, image)` gives
+  /// the Sums of a slice, `add(total, more, lanes)` collects them in the order of the images,
+  /// `settle(first strip, totals)` sees the totals of some strips (of all of them at once unless
+  /// `alone`) and may change them, and `apply(strip, image, total)` works on a slice with them.
+  template <typename Sums, typename Sum, typename Add, typename Settle, typename Apply>
+  void in_two_passes(CpuContext& context, bool alone, const Sum& sum, const Add& add,
+                     const Settle& settle, const Apply& apply) const {
+    const std::int64_t images = strips_.images();
+    if (alone && enough_strips()) {
+      return for_each_strip([&](std::int64_t s, const Strip& strip) {
+        Sums total;
+        for (std::int64_t n = 0; n < images; ++n) add(total, sum(strip, n), strip.lanes);
+        settle(s, std::span(&total, 1));
+        for (std::int64_t n = 0; n < images; ++n) apply(strip, n, total);
+      });
+    }
+    Scratch<Sums> by_slice(context, slices());
+    for_each_slice([&](std::int64_t s, const Strip& strip, std::int64_t image) {
+      by_slice[s * images + image] = sum(strip, image);
+    });
+    Scratch<Sums> by_strip(context, strips_.count());
+    for (std::int64_t s = 0; s < strips_.count(); ++s) {
+      by_strip[s] = {};
+      for (std::int64_t n = 0; n < images; ++n) {
+        add(by_strip[s], by_slice[s * images + n], strips_[s].lanes);
+      }
+    }
+    settle(0, std::span(by_strip.data(), static_cast<std::size_t>(strips_.count())));
+    for_each_slice([&](std::int64_t s, const Strip& strip, std::int64_t image) {
+      apply(strip, image, by_strip[s]);
+    });
+  }
+
  private:
+  bool enough_strips() const { return strips_.count() >= context_.threads(); }
+
   const CpuContext& context_;
   const Loops& loops_;
   ChannelStrips strips_;

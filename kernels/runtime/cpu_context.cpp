@@ -7,7 +7,7 @@
 #include <algorithm>
 
 #include "kernels/core/error.hpp"
-#include "kernels/cpu/convolutions.hpp"
+#include "kernels/cpu/primitives.hpp"
 
 namespace collar {
 
@@ -39,12 +39,12 @@ CpuContext::CpuContext(const CpuOptions& options)
       isa_(options.isa),
       direct_convolutions_(options.direct_convolutions),
       allocator_(std::make_shared<CachingAllocator>()),
-      convolutions_(std::make_unique<kernels::CpuConvolutions>(*this)) {}
+      primitives_(std::make_unique<kernels::CpuPrimitives>(*this)) {}
 
 CpuContext::~CpuContext() = default;
 
 Layout CpuContext::preferred_layout(std::int64_t channels) const {
-  const int block = kernels::CpuConvolutions::preferred_block(isa_);
+  const int block = kernels::CpuPrimitives::preferred_block(isa_);
   if (block == 1 || channels % block != 0) return Layout::plain;
   return block == 16 ? Layout::blocked16 : Layout::blocked8;
 }

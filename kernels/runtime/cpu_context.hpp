@@ -16,8 +16,8 @@
 namespace collar {
 
 namespace kernels {
-class CpuConvolutions;  // primitives of oneDNN, or nothing: kernels/cpu/onednn/,
-                        // kernels/cpu/portable/
+class CpuPrimitives;  // primitives of oneDNN, or nothing: kernels/cpu/onednn/,
+                      // kernels/cpu/portable/
 }
 
 struct CpuOptions {
@@ -45,7 +45,7 @@ class CpuContext {
   Layout preferred_layout(std::int64_t channels) const;
 
   CachingAllocator& allocator() { return *allocator_; }
-  kernels::CpuConvolutions& convolutions() { return *convolutions_; }
+  kernels::CpuPrimitives& primitives() { return *primitives_; }
 
   /// Where the time of kernels is counted; null: nowhere. It must outlive the measurement.
   KernelTimes* kernel_times() const { return kernel_times_; }
@@ -69,7 +69,7 @@ class CpuContext {
   std::shared_ptr<CachingAllocator> allocator_;  // shared with the memory it gave
   Conversions conversions_;
   KernelTimes* kernel_times_ = nullptr;
-  std::unique_ptr<kernels::CpuConvolutions> convolutions_;
+  std::unique_ptr<kernels::CpuPrimitives> primitives_;
 };
 
 /// CPUs this process may run on, from its affinity mask.

@@ -3,21 +3,18 @@
 
 #include <fmt/format.h>
 
-#include <array>
 #include <cstdlib>
-#include <string>
-#include <utility>
 
 #include "kernels/core/error.hpp"
+#include "kernels/core/names.hpp"
 
 namespace collar {
 namespace {
 
-constexpr std::array<std::pair<Isa, std::string_view>, 4> kNames{
-    {{Isa::baseline, "baseline"},
-     {Isa::avx2, "avx2"},
-     {Isa::avx512, "avx512"},
-     {Isa::avx512_bf16, "avx512_bf16"}}};
+constexpr NameTable<Isa, 4> kNames{{{Isa::baseline, "baseline"},
+                                    {Isa::avx2, "avx2"},
+                                    {Isa::avx512, "avx512"},
+                                    {Isa::avx512_bf16, "avx512_bf16"}}};
 
 }  // namespace
 
@@ -46,19 +43,11 @@ Isa detect_isa() {
 }
 
 std::string_view name_of(Isa isa) {
-  for (const auto& [value, name] : kNames) {
-    if (value == isa) return name;
-  }
-  return "unknown";
+  return name_in(kNames, isa);
 }
 
 Isa isa_from_name(std::string_view name) {
-  std::string known;
-  for (const auto& [value, text] : kNames) {
-    if (text == name) return value;
-    known += fmt::format("{}{}", known.empty() ? "" : ", ", text);
-  }
-  throw UsageError(fmt::format("unknown instruction set '{}': expected one of {}", name, known));
+  return value_in(kNames, "instruction set", name);
 }
 
 }  // namespace collar

@@ -21,7 +21,6 @@ class PackedWeights {
 
   /// The copy under a key that only the backend understands; empty (no data) at first.
   Copy& operator[](std::uint64_t key) { return copies_[key]; }
-  void clear() { copies_.clear(); }
 
  private:
   std::map<std::uint64_t, Copy> copies_;

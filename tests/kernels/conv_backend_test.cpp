@@ -9,7 +9,7 @@
 
 #include "bench/resnet50d.hpp"
 #include "kernels/conv.hpp"
-#include "kernels/cpu/convolutions.hpp"
+#include "kernels/cpu/primitives.hpp"
 #include "kernels/reference/conv.hpp"
 #include "tests/kernels/buffers.hpp"
 #include "tests/support/golden.hpp"
@@ -29,7 +29,7 @@ ConvolutionWork same_size(const Shape& x, std::int64_t outputs) {
 const ConvolutionWork kLarge = same_size({4, 64, 14, 14}, 64);
 
 bool uses_vendor_library() {
-  return kernels::CpuConvolutions::description().find("oneDNN") != std::string::npos;
+  return kernels::CpuPrimitives::description().find("oneDNN") != std::string::npos;
 }
 
 void run(CpuContext& context, const ConvolutionWork& c, DType dtype) {
@@ -74,11 +74,11 @@ TEST_CASE("Winograd convolutions agree with direct ones, which can be had on req
   test::require_close(chosen.y.view(), exact.y.view(), 64 * 9);
   test::require_close(chosen.dx.view(), exact.dx.view(), 64 * 9);
   test::require_close(chosen.dw.view(), exact.dw.view(), 16 * 28 * 28);
-  for (const std::string& text : direct.convolutions().implementations()) {
+  for (const std::string& text : direct.primitives().implementations()) {
     CHECK(text.find("wino") == std::string::npos);
   }
   std::size_t winograd = 0;
-  for (const std::string& text : free_choice.convolutions().implementations()) {
+  for (const std::string& text : free_choice.primitives().implementations()) {
     winograd += text.find("wino") != std::string::npos;
   }
   CHECK((winograd > 0) == (uses_vendor_library() && detect_isa() >= Isa::avx512));
@@ -168,7 +168,7 @@ TEST_CASE("no convolution of a ResNet-50d takes a slow path") {
       run(context, c, DType::f32);
       if (context.has_fast_bf16()) run(context, c, DType::bf16);
     }
-    const auto implementations = context.convolutions().implementations();
+    const auto implementations = context.primitives().implementations();
     CHECK(implementations.size() >= 3 * 20);
     for (const std::string& text : implementations) {
       INFO(name_of(isa) << ": " << text);

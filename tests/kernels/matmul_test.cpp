@@ -4,7 +4,7 @@
 
 #include <catch2/catch.hpp>
 
-#include "kernels/cpu/convolutions.hpp"
+#include "kernels/cpu/primitives.hpp"
 #include "kernels/reference/matmul.hpp"
 #include "tests/kernels/buffers.hpp"
 
@@ -71,7 +71,7 @@ TEST_CASE("the linear layer and its gradients agree with their definition") {
         check(context, dtype, 17, 33, 65);
         check(context, dtype, 0, 16, 8);
       }
-      for (const std::string& text : context.convolutions().implementations()) {
+      for (const std::string& text : context.primitives().implementations()) {
         INFO(text);
         CHECK(text.find("ref") == std::string::npos);
       }

@@ -22,7 +22,7 @@ using onednn::Pass;
 using onednn::Planned;
 using onednn::Signature;
 using onednn::ThreadScope;
-using State = CpuConvolutions::State;
+using State = CpuPrimitives::State;
 
 // A convolution without its data. `x` and `y` stand for their gradients too.
 struct Problem {
@@ -191,7 +191,7 @@ Conv2dLayouts conv2d_layouts(const CpuContext& context, const Shape& x, const Sh
 
 void conv2d_forward(CpuContext& context, ConstView x, const Weight& w, ConstView bias, View y,
                     const Conv2dGeometry& geometry) {
-  State& state = context.convolutions().state();
+  State& state = context.primitives().state();
   const Problem problem{Pass::forward, x, w.master.shape, y, bool{bias}, geometry};
   if (!state.computes(x.dtype) || problem.empty()) {
     return reference::conv2d_forward(x, w.master, bias, y, geometry);
@@ -210,7 +210,7 @@ void conv2d_forward(CpuContext& context, ConstView x, const Weight& w, ConstView
 
 void conv2d_backward_data(CpuContext& context, ConstView dy, const Weight& w, View dx,
                           const Conv2dGeometry& geometry) {
-  State& state = context.convolutions().state();
+  State& state = context.primitives().state();
   const Problem problem{Pass::data, dx, w.master.shape, dy, false, geometry};
   if (!state.computes(dy.dtype) || problem.empty()) {
     return reference::conv2d_backward_data(dy, w.master, dx, geometry);
@@ -228,7 +228,7 @@ void conv2d_backward_data(CpuContext& context, ConstView dy, const Weight& w, Vi
 void conv2d_backward_weights(CpuContext& context, ConstView x, ConstView dy, View dw, View dbias,
                              bool accumulate, const Conv2dGeometry& geometry) {
   if (!dw) return reference::conv2d_backward_weights(x, dy, dw, dbias, accumulate, geometry);
-  State& state = context.convolutions().state();
+  State& state = context.primitives().state();
   const Problem problem{Pass::weights, x, dw.shape, dy, bool{dbias}, geometry};
   if (!state.computes(x.dtype) || problem.empty()) {
     return reference::conv2d_backward_weights(x, dy, dw, dbias, accumulate, geometry);

@@ -18,7 +18,7 @@ using dnnl::memory;
 using onednn::Pass;
 using onednn::Planned;
 using onednn::ThreadScope;
-using State = CpuConvolutions::State;
+using State = CpuPrimitives::State;
 
 // A row-major matrix, or the transpose of one.
 memory::desc matrix(std::int64_t rows, std::int64_t columns, DType dtype, bool transposed = false) {
@@ -98,7 +98,7 @@ const Planned& find(State& state, const Problem& p) {
 
 void run(CpuContext& context, const Planned& planned, const void* source,
          const dnnl::memory& weights, const void* bias, void* destination) {
-  const State& state = context.convolutions().state();
+  const State& state = context.primitives().state();
   Scratch<std::byte> scratch(context, onednn::bytes_of(planned.scratchpad));
   onednn::Arguments arguments{
       {DNNL_ARG_SRC, state.memory(planned.source, source)},
@@ -129,7 +129,7 @@ void add_column_sums(ConstView dy, View dbias, bool accumulate) {
 }  // namespace
 
 void linear_forward(CpuContext& context, ConstView x, const Weight& w, ConstView bias, View y) {
-  State& state = context.convolutions().state();
+  State& state = context.primitives().state();
   if (!state.computes(x.dtype) || empty(x.shape, w.master.shape)) {
     return reference::linear_forward(x, w.master, bias, y);
   }
@@ -140,7 +140,7 @@ void linear_forward(CpuContext& context, ConstView x, const Weight& w, ConstView
 }
 
 void linear_backward_data(CpuContext& context, ConstView dy, const Weight& w, View dx) {
-  State& state = context.convolutions().state();
+  State& state = context.primitives().state();
   if (!state.computes(dy.dtype) || empty(dx.shape, w.master.shape)) {
     return reference::linear_backward_data(dy, w.master, dx);
   }
@@ -153,7 +153,7 @@ void linear_backward_data(CpuContext& context, ConstView dy, const Weight& w, Vi
 void linear_backward_weights(CpuContext& context, ConstView x, ConstView dy, View dw, View dbias,
                              bool accumulate) {
   if (!dw) return add_column_sums(dy, dbias, accumulate);
-  State& state = context.convolutions().state();
+  State& state = context.primitives().state();
   if (!state.computes(x.dtype) || empty(x.shape, dw.shape)) {
     return reference::linear_backward_weights(x, dy, dw, dbias, accumulate);
   }

@@ -12,7 +12,7 @@
 #include <unordered_map>
 
 #include "kernels/core/view.hpp"
-#include "kernels/cpu/convolutions.hpp"
+#include "kernels/cpu/primitives.hpp"
 #include "kernels/runtime/cpu_context.hpp"
 #include "kernels/runtime/packed_weights.hpp"
 
@@ -57,7 +57,7 @@ std::uint64_t key_of(const dnnl::memory::desc& description);
 
 namespace collar::kernels {
 
-struct CpuConvolutions::State {
+struct CpuPrimitives::State {
   explicit State(const CpuContext& context);
 
   /// Whether oneDNN computes this type here at full speed. Other types take the reference kernels:

@@ -88,10 +88,11 @@ COLLAR_INLINE void store(float* to, Floats<W> value) {
   __builtin_memcpy(to, &value, sizeof(value));
 }
 
-/// Stores past the caches, for results too large to be found there by whoever reads them next: it
-/// saves fetching the line that is overwritten. `to` is aligned to the size of the vector.
+/// A non-temporal store, past the caches, for results too large to be found there by whoever reads
+/// them next: it saves fetching the line that is overwritten. `to` is aligned to the size of the
+/// vector.
 template <int W>
-COLLAR_INLINE void stream(float* to, Floats<W> value) {
+COLLAR_INLINE void store_non_temporal(float* to, Floats<W> value) {
 #if defined(__AVX512F__)
   if constexpr (W == 16) return _mm512_stream_ps(to, value);
 #endif
@@ -124,7 +125,7 @@ COLLAR_INLINE void store(bfloat16* to, Floats<W> value) {
 }
 
 template <int W>
-COLLAR_INLINE void stream(bfloat16* to, Floats<W> value) {
+COLLAR_INLINE void store_non_temporal(bfloat16* to, Floats<W> value) {
 #if defined(__AVX2__)
   using Halves = typename VectorOf<W>::Halves;
   if constexpr (W == 16) {
@@ -139,8 +140,8 @@ COLLAR_INLINE void stream(bfloat16* to, Floats<W> value) {
   store<W>(to, value);
 }
 
-/// Orders streamed stores before whatever tells other threads that they are done.
-COLLAR_INLINE void finish_streaming() {
+/// Orders non-temporal stores before whatever tells other threads that they are done.
+COLLAR_INLINE void finish_non_temporal() {
 #if defined(__AVX2__)
   _mm_sfence();
 #endif
@@ -156,6 +157,7 @@ COLLAR_INLINE Floats<W> rounded_to(Floats<W> value) {
   }
 }
 
+/// max(x, 0) that keeps NaN and the sign of zero.
 template <int W>
 COLLAR_INLINE Floats<W> relu_lanes(Floats<W> x) {
   const Floats<W> zero = {};
@@ -191,17 +193,15 @@ COLLAR_INLINE std::uint32_t passing_bits(Floats<W> x) {
 /// x where the bit is set, 0 elsewhere.
 template <int W>
 COLLAR_INLINE Floats<W> keep(std::uint32_t bits, Floats<W> x) {
-  static_assert(W == 16 || W == 8);
+  static_assert(W == kLanes || W == 8);
 #if defined(__AVX512F__)
   if constexpr (W == 16) return _mm512_maskz_mov_ps(static_cast<__mmask16>(bits), x);
 #endif
-  constexpr typename VectorOf<8>::Words kBit = {1, 2, 4, 8, 16, 32, 64, 128};
   if constexpr (W == 8) {
+    constexpr typename VectorOf<8>::Words kBit = {1, 2, 4, 8, 16, 32, 64, 128};
     const Floats<8> zero = {};
     return (kBit & bits) != 0 ? x : zero;
   }
-  for (int lane = 0; lane < W; ++lane) x[lane] = bits >> lane & 1u ? x[lane] : 0.0f;
-  return x;
 }
 
 template <int W>

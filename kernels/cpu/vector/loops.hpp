@@ -47,7 +47,7 @@ struct Normalise {
   const float* scale;
   const float* shift;
   bool relu;
-  bool stream;  ///< store past the caches; y is aligned to a run's vectors
+  bool non_temporal;  ///< store past the caches; y is aligned to a run's vectors
 };
 
 /// g: the sum of the upstream gradients, rounded to the element type, where the mask passes it.
@@ -71,9 +71,9 @@ struct NormLoops {
   void (*normalise)(const Run&, const Normalise&);
   /// Adds to the sums; writes g to dresidual unless that is null.
   void (*gradient_sums)(const Run&, const NormGradient&, void* dresidual, LaneGradientSums&);
-  /// `stream` as in Normalise.
-  void (*gradient)(const Run&, const NormGradient&, const NormGradientCoefficients&, bool stream,
-                   void* dx);
+  /// `non_temporal` as in Normalise.
+  void (*gradient)(const Run&, const NormGradient&, const NormGradientCoefficients&,
+                   bool non_temporal, void* dx);
 };
 
 /// One image of a strip, and the window that slides over it.

@@ -92,9 +92,9 @@ COLLAR_INLINE Floats<W> lane_values(const float* values, bool repeated) {
 }
 
 template <int W, typename T>
-COLLAR_INLINE void put(T* to, Floats<W> value, bool past_caches) {
-  if (past_caches) {
-    stream<W>(to, value);
+COLLAR_INLINE void put(T* to, Floats<W> value, bool non_temporal) {
+  if (non_temporal) {
+    store_non_temporal<W>(to, value);
   } else {
     store<W>(to, value);
   }
@@ -113,14 +113,14 @@ COLLAR_INLINE void normalise_pixels(const Normalise& a, bool one_channel, std::i
     Floats<W> z = (load<W>(x + i * stride) - mean) * scale + shift;
     if (residual != nullptr) z += load<W>(residual + i * stride);
     if (a.relu) z = relu_lanes<W>(z);
-    put<W>(y + i * stride, z, a.stream);
+    put<W>(y + i * stride, z, a.non_temporal);
     if constexpr (W > 1) {
       if (a.mask != nullptr) {
         store_bits<W>(a.mask + i * (stride / 8), passing_bits<W>(rounded_to<T, W>(z)));
       }
     }
   }
-  if (a.stream) finish_streaming();
+  if (a.non_temporal) finish_non_temporal();
 }
 
 void normalise(const Run& run, const Normalise& a) {
@@ -213,7 +213,7 @@ void gradient_sums(const Run& run, const NormGradient& a, void* dresidual, LaneG
 
 template <typename T, int W>
 COLLAR_INLINE void write_gradient(const NormGradient& a,
-                                  const NormGradientCoefficients& coefficients, bool past_caches,
+                                  const NormGradientCoefficients& coefficients, bool non_temporal,
                                   void* dx, bool one_channel, std::int64_t first,
                                   std::int64_t pixels, std::int64_t stride) {
   const Upstream<T, W> upstream(a, first, stride);
@@ -226,23 +226,23 @@ COLLAR_INLINE void write_gradient(const NormGradient& a,
   for (std::int64_t i = 0; i < pixels; ++i) {
     Floats<W> g = upstream[i] - mean_g;
     if (x != nullptr) g -= (load<W>(x + i * stride) - mean) * projection;
-    put<W>(out + i * stride, g * slope, past_caches);
+    put<W>(out + i * stride, g * slope, non_temporal);
   }
-  if (past_caches) finish_streaming();
+  if (non_temporal) finish_non_temporal();
 }
 
 void gradient(const Run& run, const NormGradient& a, const NormGradientCoefficients& coefficients,
-              bool past_caches, void* dx) {
+              bool non_temporal, void* dx) {
   visit(run.dtype, run.lanes, [&](auto type, auto lanes) {
     using T = typename decltype(type)::Type;
     constexpr int W = decltype(lanes)::kWidth;
     if (W > 1 || run.pixel_stride > 1) {
-      return write_gradient<T, W>(a, coefficients, past_caches, dx, false, 0, run.pixels,
+      return write_gradient<T, W>(a, coefficients, non_temporal, dx, false, 0, run.pixels,
                                   run.pixel_stride);
     }
     const std::int64_t vectors = run.pixels / kLanes;
-    write_gradient<T, kLanes>(a, coefficients, past_caches, dx, true, 0, vectors, kLanes);
-    write_gradient<T, 1>(a, coefficients, past_caches, dx, true, vectors * kLanes,
+    write_gradient<T, kLanes>(a, coefficients, non_temporal, dx, true, 0, vectors, kLanes);
+    write_gradient<T, 1>(a, coefficients, non_temporal, dx, true, vectors * kLanes,
                          run.pixels % kLanes, 1);
   });
 }

@@ -56,7 +56,8 @@ COLLAR_INLINE void max_window(const PoolPlane& plane, Span rows, Span columns, c
     for (std::int64_t w = columns.first; w < columns.end; w += plane.dilation[1]) {
       const std::int64_t position = h * plane.width + w;
       const Floats<W> value = load<W>(x + position * plane.pixel_stride);
-      const auto takes = (value > best) | (value != value);  // max_takes, lane by lane
+      // PyTorch's rule: the first of equal values stays, the last NaN wins.
+      const auto takes = (value > best) | (value != value);
       best = takes ? value : best;
       winner = takes ? repeated<W>(position) : winner;
     }

@@ -183,7 +183,9 @@ TEST_CASE("What is wrong with a checkpoint is said") {
   CHECK_THAT(message_of(path, "hello"), Contains("5 bytes are no Collar checkpoint"));
   CHECK_THAT(message_of(path, with(0, 'x')), Contains("is not a Collar checkpoint"));
   CHECK_THAT(message_of(path, with(8, 2)),
-             Contains("has format version 2.0") && Contains("newer Collar"));
+             Contains("has format version 2.0") && Contains("a newer Collar"));
+  CHECK_THAT(message_of(path, with(8, 0)),
+             Contains("has format version 0.0") && Contains("an older Collar"));
   CHECK_THAT(message_of(path, with(20, 1)), Contains("the header is damaged"));
   CHECK_THAT(message_of(path, whole + "x"), Contains("it was cut short or added to"));
   CHECK_THAT(message_of(path, with(64, 'x')),

@@ -49,7 +49,7 @@ class Case {
   Tensor halves_of_bits(const std::string& name) {
     std::vector<T> halves;
     for (const std::int32_t bits : golden_.tensor(name).to_vector<std::int32_t>()) {
-      halves.push_back(T::from_bits(static_cast<std::uint16_t>(bits)));
+      halves.emplace_back().bits = static_cast<std::uint16_t>(bits);
     }
     return Tensor::from<T>(halves, golden_.tensor(name).shape()).to(cpu_.context());
   }

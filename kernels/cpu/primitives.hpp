@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// CpuConvolutions: what the vendor library keeps between calls (engine, stream, primitives by
-// shape). Defined once over oneDNN (cpu/onednn/) and once empty (cpu/portable/); CMake links one of
-// them.
+// CpuPrimitives: what the vendor library keeps between calls of convolutions and matrix products
+// (engine, stream, primitives by shape). Defined once over oneDNN (cpu/onednn/) and once empty
+// (cpu/portable/); CMake links one of them.
 #pragma once
 
 #include <memory>
@@ -16,12 +16,12 @@ class CpuContext;
 
 namespace collar::kernels {
 
-class CpuConvolutions {
+class CpuPrimitives {
  public:
-  explicit CpuConvolutions(const CpuContext& context);
-  ~CpuConvolutions();
-  CpuConvolutions(const CpuConvolutions&) = delete;
-  CpuConvolutions& operator=(const CpuConvolutions&) = delete;
+  explicit CpuPrimitives(const CpuContext& context);
+  ~CpuPrimitives();
+  CpuPrimitives(const CpuPrimitives&) = delete;
+  CpuPrimitives& operator=(const CpuPrimitives&) = delete;
 
   struct State;  // private to the backend's files
   State& state() { return *state_; }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels/cpu/convolutions.hpp"
+#include "kernels/cpu/primitives.hpp"
 
 #include <fmt/format.h>
 
@@ -135,20 +135,20 @@ std::uint64_t key_of(const dnnl::memory::desc& description) {
 
 }  // namespace onednn
 
-CpuConvolutions::State::State(const CpuContext& context)
+CpuPrimitives::State::State(const CpuContext& context)
     : native_bf16(has_bf16(effective_isa()) && context.has_fast_bf16()),
       direct(context.direct_convolutions()) {
   engine = dnnl::engine(dnnl::engine::kind::cpu, 0);
   stream = dnnl::stream(engine);
 }
 
-dnnl::memory CpuConvolutions::State::memory(const dnnl::memory::desc& description,
-                                            const void* data) const {
+dnnl::memory CpuPrimitives::State::memory(const dnnl::memory::desc& description,
+                                          const void* data) const {
   return {description, engine, const_cast<void*>(data)};
 }
 
-void CpuConvolutions::State::run(const dnnl::primitive& primitive,
-                                 const onednn::Arguments& arguments) const {
+void CpuPrimitives::State::run(const dnnl::primitive& primitive,
+                               const onednn::Arguments& arguments) const {
   try {
     primitive.execute(stream, arguments);
   } catch (const dnnl::error& error) {
@@ -156,7 +156,7 @@ void CpuConvolutions::State::run(const dnnl::primitive& primitive,
   }
 }
 
-dnnl::memory CpuConvolutions::State::packed(const onednn::Planned& planned, const Weight& w) const {
+dnnl::memory CpuPrimitives::State::packed(const onednn::Planned& planned, const Weight& w) const {
   const dnnl::memory master = memory(planned.master, w.master.data);
   if (planned.weights == planned.master) return master;
   PackedWeights::Copy& copy = (*w.packed)[planned.weights_key];
@@ -179,29 +179,29 @@ dnnl::memory CpuConvolutions::State::packed(const onednn::Planned& planned, cons
   return target;
 }
 
-void CpuConvolutions::State::unpack(const onednn::Planned& planned, const void* gradient, View dw,
-                                    bool accumulate) const {
+void CpuPrimitives::State::unpack(const onednn::Planned& planned, const void* gradient, View dw,
+                                  bool accumulate) const {
   run(accumulate ? planned.add_to_master : planned.to_master,
       {{DNNL_ARG_FROM, memory(planned.weights, gradient)},
        {DNNL_ARG_TO, memory(planned.master, dw.data)}});
 }
 
-CpuConvolutions::CpuConvolutions(const CpuContext& context)
+CpuPrimitives::CpuPrimitives(const CpuContext& context)
     : state_(std::make_unique<State>(context)) {}
-CpuConvolutions::~CpuConvolutions() = default;
+CpuPrimitives::~CpuPrimitives() = default;
 
-std::string CpuConvolutions::description() {
+std::string CpuPrimitives::description() {
   const dnnl_version_t* version = dnnl_version();
   return fmt::format("oneDNN {}.{}.{} ({})", version->major, version->minor, version->patch,
                      name_of_isa(effective_isa()));
 }
 
 // Below AVX2 oneDNN has gradients of plain images only.
-int CpuConvolutions::preferred_block(Isa isa) {
+int CpuPrimitives::preferred_block(Isa isa) {
   return isa >= Isa::avx512 ? 16 : isa == Isa::avx2 ? 8 : 1;
 }
 
-std::vector<std::string> CpuConvolutions::implementations() const {
+std::vector<std::string> CpuPrimitives::implementations() const {
   std::vector<std::string> texts;
   for (const auto& [signature, planned] : state_->plans) texts.push_back(planned.implementation);
   return texts;
