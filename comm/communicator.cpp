@@ -33,7 +33,7 @@ void check_pair(const char* what, ConstElements send, std::size_t send_parts, Co
                                  send.count, receive.count, send_parts, receive_parts));
 }
 
-void check_combining(const char* what, DType dtype, Combining how) {
+void check_reduction(const char* what, DType dtype, Reduction how) {
   if (dtype == DType::boolean)
     throw UsageError(fmt::format("{}: boolean values cannot be combined: use u8", what));
   if (how.scale != 1 && !is_floating(dtype))
@@ -42,12 +42,11 @@ void check_combining(const char* what, DType dtype, Combining how) {
 }
 
 Operation operation_of(Collective collective, ConstElements send, Elements receive,
-                       std::size_t count, Combining how = {}, int peer = 0) {
+                       std::size_t count, Reduction how = {}, int peer = 0) {
   Operation operation;
   operation.collective = collective;
   operation.dtype = send.dtype;
-  operation.op = how.op;
-  operation.scale = how.scale;
+  operation.reduction = how;
   operation.peer = peer;
   operation.count = count;
   operation.send = send.data;
@@ -63,16 +62,16 @@ void Communicator::check_peer(const char* what, int peer) const {
 }
 
 Operation Communicator::all_reduce_operation(ConstElements send, Elements receive,
-                                             Combining how) const {
+                                             Reduction how) const {
   check_pair("all_reduce", send, 1, receive, 1);
-  check_combining("all_reduce", send.dtype, how);
+  check_reduction("all_reduce", send.dtype, how);
   return operation_of(Collective::all_reduce, send, receive, send.count, how);
 }
 
 Operation Communicator::reduce_scatter_operation(ConstElements send, Elements receive,
-                                                 Combining how) const {
+                                                 Reduction how) const {
   check_pair("reduce_scatter", send, static_cast<std::size_t>(size()), receive, 1);
-  check_combining("reduce_scatter", send.dtype, how);
+  check_reduction("reduce_scatter", send.dtype, how);
   return operation_of(Collective::reduce_scatter, send, receive, receive.count, how);
 }
 
@@ -89,11 +88,11 @@ Operation Communicator::broadcast_operation(Elements values, int root) const {
 }
 
 Operation Communicator::reduce_operation(ConstElements send, Elements receive, int root,
-                                         Combining how) const {
+                                         Reduction how) const {
   check_peer("reduce", root);
   check_buffer("reduce", send);
   if (rank() == root) check_pair("reduce", send, 1, receive, 1);
-  check_combining("reduce", send.dtype, how);
+  check_reduction("reduce", send.dtype, how);
   return operation_of(Collective::reduce, send, receive, send.count, how, root);
 }
 
@@ -112,16 +111,16 @@ Operation Communicator::receive_operation(Elements values, int peer) const {
   return operation_of(Collective::receive, nothing, values, values.count, {}, peer);
 }
 
-void Communicator::all_reduce(ConstElements send, Elements receive, Combining how) {
+void Communicator::all_reduce(ConstElements send, Elements receive, Reduction how) {
   run(all_reduce_operation(send, receive, how));
 }
-Work Communicator::all_reduce_async(ConstElements send, Elements receive, Combining how) {
+Work Communicator::all_reduce_async(ConstElements send, Elements receive, Reduction how) {
   return start(all_reduce_operation(send, receive, how));
 }
-void Communicator::reduce_scatter(ConstElements send, Elements receive, Combining how) {
+void Communicator::reduce_scatter(ConstElements send, Elements receive, Reduction how) {
   run(reduce_scatter_operation(send, receive, how));
 }
-Work Communicator::reduce_scatter_async(ConstElements send, Elements receive, Combining how) {
+Work Communicator::reduce_scatter_async(ConstElements send, Elements receive, Reduction how) {
   return start(reduce_scatter_operation(send, receive, how));
 }
 void Communicator::all_gather(ConstElements send, Elements receive) {
@@ -136,10 +135,10 @@ void Communicator::broadcast(Elements values, int root) {
 Work Communicator::broadcast_async(Elements values, int root) {
   return start(broadcast_operation(values, root));
 }
-void Communicator::reduce(ConstElements send, Elements receive, int root, Combining how) {
+void Communicator::reduce(ConstElements send, Elements receive, int root, Reduction how) {
   run(reduce_operation(send, receive, root, how));
 }
-Work Communicator::reduce_async(ConstElements send, Elements receive, int root, Combining how) {
+Work Communicator::reduce_async(ConstElements send, Elements receive, int root, Reduction how) {
   return start(reduce_operation(send, receive, root, how));
 }
 void Communicator::barrier() {

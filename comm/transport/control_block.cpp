@@ -24,7 +24,7 @@ SegmentLayout::SegmentLayout(int ranks, std::size_t staging_bytes) {
   mailbox_capacity_ =
       std::clamp(std::bit_floor(kMailboxBudget / boxes), kSmallestMailbox, kLargestMailbox);
   staging_half_ = round_up(std::max<std::size_t>(staging_bytes / 2, kPage), kPage);
-  mailboxes_ = round_up(sizeof(ControlBlock) + sizeof(Board), kPage);
+  mailboxes_ = round_up(sizeof(ControlBlock) + sizeof(AbortNotice), kPage);
   staging_ = round_up(mailboxes_ + boxes * (sizeof(Mailbox) + mailbox_capacity_), kPage);
   bytes_ = staging_ + 2 * staging_half_;
 }
