@@ -13,6 +13,7 @@
 #include <memory>
 #include <string>
 
+#include "comm/checked_operations.hpp"
 #include "comm/transport/operation.hpp"
 #include "comm/work.hpp"
 
@@ -72,14 +73,7 @@ class Communicator {
   virtual void run(Operation operation) = 0;
 
  private:
-  void check_peer(const char* what, int peer) const;
-  Operation all_reduce_operation(ConstElements send, Elements receive, Reduction how) const;
-  Operation reduce_scatter_operation(ConstElements send, Elements receive, Reduction how) const;
-  Operation all_gather_operation(ConstElements send, Elements receive) const;
-  Operation broadcast_operation(Elements values, int root) const;
-  Operation reduce_operation(ConstElements send, Elements receive, int root, Reduction how) const;
-  Operation send_operation(ConstElements values, int peer) const;
-  Operation receive_operation(Elements values, int peer) const;
+  GroupMember me() const { return {rank(), size()}; }
 };
 
 }  // namespace collar::comm

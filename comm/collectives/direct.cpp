@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "comm/collectives/partition.hpp"
+#include "kernels/core/rounding.hpp"
 
 namespace collar::comm::direct {
 namespace {
@@ -58,7 +59,7 @@ struct Call {
 template <typename Stage, typename Work, typename Collect>
 void through_staging(const Call& call, std::size_t count, std::size_t piece_elements, Stage stage,
                      Work work, Collect collect) {
-  const std::size_t pieces = (count + piece_elements - 1) / piece_elements;
+  const std::size_t pieces = ceil_div(count, piece_elements);
   const auto with = [&](auto&& step, std::size_t piece) {
     const std::size_t begin = piece * piece_elements;
     step(piece, begin, std::min(piece_elements, count - begin));

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "comm/collectives/partition.hpp"
+#include "kernels/core/rounding.hpp"
 
 namespace collar::comm::ring {
 namespace {
@@ -124,7 +125,7 @@ void broadcast(Transport& transport, const Operation& operation) {
   const bool receives = place > 0;
   const bool sends = place < n - 1;
   std::byte* const data = as_bytes(operation.receive);
-  const std::size_t segments = (operation.bytes() + kSegmentBytes - 1) / kSegmentBytes;
+  const std::size_t segments = ceil_div(operation.bytes(), kSegmentBytes);
   const auto bytes_of = [&](std::size_t segment) {
     return std::min(kSegmentBytes, operation.bytes() - segment * kSegmentBytes);
   };

@@ -14,6 +14,7 @@
 #include <thread>
 
 #include "kernels/core/error.hpp"
+#include "kernels/core/rounding.hpp"
 
 namespace collar::comm {
 namespace {
@@ -42,9 +43,6 @@ void wake(SharedFlag& word) {
   ::syscall(SYS_futex, &word, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
 }
 
-constexpr std::size_t round_up_to_line(std::size_t value) {
-  return (value + kLine - 1) / kLine * kLine;
-}
 constexpr std::size_t round_down_to_line(std::size_t value) {
   return value / kLine * kLine;
 }
@@ -162,7 +160,7 @@ bool SharedMemoryTransport::push(const Outgoing& outgoing, std::size_t& done, La
   std::memcpy(box.data() + position % capacity, static_cast<const std::byte*>(outgoing.data) + done,
               n);
   done += n;
-  position += round_up_to_line(n);
+  position += round_up(n, kLine);
   box.written.store(position);
   ring(outgoing.peer);
   return true;
@@ -183,7 +181,7 @@ bool SharedMemoryTransport::pull(const Incoming& incoming, std::size_t& done, La
   else
     combine(incoming.dtype, *incoming.reduction, to, from, n / size_of(incoming.dtype));
   done += n;
-  position += round_up_to_line(n);
+  position += round_up(n, kLine);
   box.read.store(position);
   ring(incoming.peer);
   return true;
