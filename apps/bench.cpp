@@ -8,6 +8,7 @@
 #include <memory>
 #include <string>
 
+#include "apps/accelerate/json_text.hpp"
 #include "apps/bench/step.hpp"
 #include "apps/verbs.hpp"
 #include "comm/rendezvous/environment.hpp"
@@ -23,7 +24,7 @@ struct StepCommand {
 
 void write_json(const std::string& path, const nlohmann::ordered_json& json) {
   std::ofstream file(path, std::ios::binary);
-  file << json.dump(2) << "\n";
+  file << json_text(json, 2) << "\n";
   file.close();
   if (!file) throw UsageError(fmt::format("--json {}: {}", path, std::strerror(errno)));
 }

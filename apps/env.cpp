@@ -4,7 +4,8 @@
 
 #include <memory>
 
-#include "apps/environment.hpp"
+#include "apps/accelerate/json_text.hpp"
+#include "apps/machine.hpp"
 #include "apps/verbs.hpp"
 
 namespace collar::apps {
@@ -14,8 +15,8 @@ Verb add_env(CLI::App& program) {
   const auto json = std::make_shared<bool>(false);
   env->add_flag("--json", *json, "As JSON");
   return {env, [json] {
-            const auto environment = describe_environment();
-            fmt::print("{}", *json ? environment.dump(2) + "\n" : to_text(environment));
+            const auto environment = describe_machine();
+            fmt::print("{}", *json ? json_text(environment, 2) + "\n" : to_text(environment));
             return ExitCode::done;
           }};
 }

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "apps/accelerate/evaluation.hpp"
+#include "apps/accelerate/json_text.hpp"
 #include "apps/saved_model.hpp"
 #include "apps/verbs.hpp"
 #include "data/data.hpp"
@@ -48,7 +49,7 @@ ExitCode run(const Options& options) {
                                       {"loss", result.loss},
                                       {"top1", result.accuracy.top1()},
                                       {"top5", result.accuracy.top5()}};
-    fmt::print("{}\n", json.dump());
+    fmt::print("{}\n", json_text(json));
   } else {
     fmt::print("{} photos of {} classes: loss {:.4f}, top-1 {:.2f} %, top-5 {:.2f} %\n",
                result.accuracy.samples, photos.classes().size(), result.loss,

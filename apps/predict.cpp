@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "apps/accelerate/json_text.hpp"
 #include "apps/accelerate/printable.hpp"
 #include "apps/saved_model.hpp"
 #include "apps/verbs.hpp"
@@ -29,21 +30,34 @@ struct Options {
   bool json = false;
 };
 
-// The files named, and the images in the folders named, in order of their names.
+// The images in a folder and below, in order of their names.
+std::vector<fs::path> photos_below(const fs::path& folder) {
+  std::vector<fs::path> photos;
+  std::error_code error;
+  fs::recursive_directory_iterator entry(folder, error);
+  for (; !error && entry != fs::end(entry); entry.increment(error)) {
+    std::error_code ignored;  // of a link that leads nowhere
+    if (entry->is_regular_file(ignored) && data::has_image_extension(entry->path()))
+      photos.push_back(entry->path());
+  }
+  if (error)
+    throw DataError(fmt::format("{}: cannot read it: {}", folder.native(), error.message()));
+  if (photos.empty()) throw DataError(fmt::format("{}: no photos in this folder", folder.native()));
+  std::ranges::sort(photos);
+  return photos;
+}
+
+// The files named, and the photos in the folders named.
 std::vector<fs::path> files_of(const std::vector<std::string>& paths) {
   std::vector<fs::path> files;
-  for (const std::string& path : paths) {
-    if (!fs::is_directory(path)) {
-      files.emplace_back(path);
-      continue;
+  for (const fs::path path : paths) {
+    std::error_code ignored;  // whoever opens it will say what is wrong
+    if (fs::is_directory(path, ignored)) {
+      const std::vector<fs::path> photos = photos_below(path);
+      files.insert(files.end(), photos.begin(), photos.end());
+    } else {
+      files.push_back(path);
     }
-    const std::size_t first = files.size();
-    for (const auto& entry : fs::recursive_directory_iterator(path)) {
-      if (entry.is_regular_file() && data::has_image_extension(entry.path()))
-        files.push_back(entry.path());
-    }
-    if (files.size() == first) throw DataError(fmt::format("{}: no photos in this folder", path));
-    std::sort(files.begin() + static_cast<std::ptrdiff_t>(first), files.end());
   }
   return files;
 }
@@ -91,12 +105,11 @@ class Predictor {
 
 void print(const fs::path& photo, const std::vector<Guess>& guesses, bool json) {
   if (json) {
-    nlohmann::ordered_json line{{"photo", printable(photo.native())},
-                                {"classes", nlohmann::json::array()}};
+    nlohmann::ordered_json line{{"photo", photo.native()}, {"classes", nlohmann::json::array()}};
     for (const Guess& guess : guesses) {
       line["classes"].push_back({{"class", guess.name}, {"probability", guess.probability}});
     }
-    fmt::print("{}\n", line.dump());
+    fmt::print("{}\n", json_text(line));
     return;
   }
   fmt::print("{}\n", printable(photo.native()));

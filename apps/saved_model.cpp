@@ -24,8 +24,7 @@ data::Preprocessing preprocessing_of(const nn::PretrainedConfig& config) {
   data::Preprocessing p =
       data::Preprocessing::of(squash ? data::TransformPreset::article : data::TransformPreset::timm,
                               static_cast<int>(config.input_size[1]));
-  p.interpolation = config.interpolation == "bilinear" ? data::Interpolation::bilinear
-                                                       : data::Interpolation::bicubic;
+  p.interpolation = data::interpolation_from_name(config.interpolation);
   if (!squash) p.crop_pct = config.crop_pct;
   p.mean = config.mean;
   p.std = config.std;
@@ -50,7 +49,11 @@ TrainedModel load_trained_model(const std::filesystem::path& path) {
   const std::filesystem::path file = folder / kPreprocessingFile;
   TrainedModel result{std::move(loaded.model), std::move(loaded.config), {}};
   if (!std::filesystem::exists(file, ignored)) {
-    result.preprocessing = preprocessing_of(result.config.pretrained);
+    try {
+      result.preprocessing = preprocessing_of(result.config.pretrained);
+    } catch (const UsageError& error) {
+      throw FileError(fmt::format("{}: {}", (folder / "config.json").native(), error.what()));
+    }
     return result;
   }
   try {
@@ -58,6 +61,8 @@ TrainedModel load_trained_model(const std::filesystem::path& path) {
         data::preprocessing_from_json(nlohmann::json::parse(read_text(file, kLargestFile)));
   } catch (const nlohmann::json::exception& error) {
     throw FileError(fmt::format("{}: not JSON: {}", file.native(), error.what()));
+  } catch (const FileError& error) {
+    throw FileError(fmt::format("{}: {}", file.native(), error.what()));
   }
   return result;
 }

@@ -12,8 +12,9 @@
 #include "apps/launch/launcher.hpp"
 #include "apps/train/checkpoints.hpp"
 #include "apps/train/dry_run.hpp"
+#include "apps/train/options.hpp"
+#include "apps/train/run_report.hpp"
 #include "apps/train/trainer.hpp"
-#include "apps/train_options.hpp"
 #include "apps/verbs.hpp"
 #include "kernels/core/error.hpp"
 
@@ -63,11 +64,6 @@ int launch_self(const TrainOptions& options, std::vector<std::string> arguments)
   return launch_ranks(arguments, launch);
 }
 
-RunFolder::Start start_of(const TrainOptions& options) {
-  if (!options.resume.empty()) return RunFolder::Start::continued;
-  return options.force ? RunFolder::Start::over : RunFolder::Start::fresh;
-}
-
 std::optional<CheckpointFile> checkpoint_to_resume(const TrainOptions& options, bool speaks) {
   if (options.resume.empty()) return std::nullopt;
   if (options.resume != "auto") {
@@ -101,30 +97,29 @@ void compare_options(const TrainOptions& options, const CheckpointInfo& info, bo
   if (speaks) say("warning: going on with options that differ:" + list);
 }
 
-// Whether a run has done everything that is asked of it now: more epochs or steps may be.
+// Whether a run has done everything that is asked of it now (more epochs or steps may be), and its
+// model is still there.
 bool nothing_left(const TrainOptions& options, const CheckpointInfo& info) {
+  std::error_code ignored;
   return info.position.finished &&
-         info.position.step >= lengths_of(options, info.photos).total_steps;
+         info.position.step >= lengths_of(options, info.photos).total_steps &&
+         fs::exists(fs::path(options.output) / "model.safetensors", ignored);
 }
 
-// One rank.
+// One rank. The folder is made when nothing more can be wrong with what was asked for.
 ExitCode train(const TrainOptions& options, const std::optional<CheckpointFile>& checkpoint) {
   Accelerator accelerator(accelerator_options(options));
-  Trainer trainer(options, accelerator);
+  const auto report = make_run_report(options, accelerator.is_main_process());
+  Trainer trainer(options, accelerator, *report);
   if (checkpoint) trainer.resume(*checkpoint);
-  // Only now, when nothing more is wrong with what was asked for: it changes what is on the disk.
-  std::optional<RunFolder> folder;
-  if (accelerator.is_main_process()) {
-    folder.emplace(options.output, start_of(options),
-                   [](const std::string& warning) { say("warning: " + warning); });
-  }
-  return trainer.run(folder ? &*folder : nullptr);
+  return trainer.run();
 }
 
 ExitCode run(TrainOptions options, const std::vector<std::string>& arguments) {
   const comm::Environment environment = comm::Environment::from_process();
   const bool launched = !environment.launcher.empty();
   if (launched) options.ranks = environment.world_size;
+  resolve_preprocessing(options);
   options.output = output_folder(options);
   if (options.dry_run) return show_plan(options);
   if (!launched) {
@@ -165,7 +160,8 @@ Verb add_train(CLI::App& program, std::span<const std::string> arguments) {
       "here wins.\n"
       "Learning rates follow accelerate: each of N ranks advances the schedule, so warm-up and "
       "decay are\n"
-      "counted in batches of one rank.");
+      "counted in batches of one rank.\n"
+      "A line for each epoch and the end go to stdout, progress and remarks to stderr.");
   return {command, [line, words = std::vector<std::string>(arguments.begin(), arguments.end())] {
             return run(line->resolve([](const char* name) { return std::getenv(name); }), words);
           }};

@@ -42,8 +42,7 @@ void check(const AcceleratorOptions& options, DeviceContext& device) {
   if (options.precision == Precision::bf16 && !has_bf16) {
     throw DeviceError(
         "precision bf16: this CPU does not multiply bf16 in hardware (AVX512_BF16), so it would be "
-        "slower "
-        "than f32, not faster; use f32");
+        "slower than f32, not faster; use f32");
   }
 }
 
@@ -169,8 +168,7 @@ void Accelerator::zero_grad() {
   if (held_ == Held::part_of_a_step) {
     throw UsageError(
         "zero_grad() in the middle of a step would lose gradients that were accumulated: call it "
-        "after "
-        "optimizer.step()");
+        "after optimizer.step()");
   }
   if (held_ == Held::nothing) return;
   buckets_->finish();

@@ -71,8 +71,7 @@ void Progress::step(const StepProgress& progress) {
     write_all(options_.descriptor, std::string(kClearLine) + bar_line(progress));
     return;
   }
-  const bool due = progress.total_step % std::max<std::int64_t>(1, options_.log_interval) == 0;
-  if (!due && progress.total_step != 1 && progress.total_step != progress.total_steps) return;
+  if (!progress.logged) return;
   write_all(options_.descriptor,
             fmt::format("epoch {}/{}  step {}/{}  {}{}\n", progress.epoch, progress.epochs,
                         progress.step, progress.steps, numbers(progress), remaining(progress)));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // How a run shows that it moves: on a terminal one bar that is redrawn at most ten times a second,
-// elsewhere a plain line every few steps. Only the main process has one.
+// elsewhere a plain line for the steps that are logged. Only the main process has one.
 #pragma once
 
 #include <chrono>
@@ -16,7 +16,6 @@ struct ProgressOptions {
   bool bar = false;    ///< see wants_bar
   bool color = false;  ///< see wants_color
   int columns = 0;     ///< width of the bar's line; 0: as wide as the terminal
-  std::int64_t log_interval = 10;
   std::function<std::chrono::steady_clock::time_point()> now = std::chrono::steady_clock::now;
 };
 
@@ -36,6 +35,7 @@ struct StepProgress {
   double lr = 0;
   double images_per_second = 0;
   double data_wait = 0;  ///< share of the time spent waiting for images, 0 to 1
+  bool logged = true;    ///< gets a line where there is no bar
 };
 
 class Progress {
@@ -50,6 +50,8 @@ class Progress {
   void step(const StepProgress& progress);
   /// A line, or several, that stay above the bar.
   void line(const std::string& text);
+  /// Takes the bar away until the next step: something else may write a line.
+  void clear();
 
  private:
   using TimePoint = std::chrono::steady_clock::time_point;
@@ -57,7 +59,6 @@ class Progress {
   void measure(const StepProgress& progress);
   std::string remaining(const StepProgress& progress) const;
   std::string bar_line(const StepProgress& progress) const;
-  void clear();
 
   ProgressOptions options_;
   std::optional<TimePoint> last_step_;

@@ -15,6 +15,7 @@
 #include <system_error>
 #include <thread>
 
+#include "apps/accelerate/json_text.hpp"
 #include "comm/rendezvous/deadline.hpp"
 #include "engine/io/durable_file.hpp"
 #include "kernels/core/error.hpp"
@@ -180,11 +181,11 @@ void RunFolder::truncate_after(std::int64_t step, std::int64_t epoch) {
 }
 
 void RunFolder::log(const StepMetrics& values) {
-  append(metrics(), to_json(values).dump() + "\n");
+  append(metrics(), json_text(to_json(values)) + "\n");
 }
 
 void RunFolder::log(const EpochMetrics& values) {
-  append(metrics(), to_json(values).dump() + "\n");
+  append(metrics(), json_text(to_json(values)) + "\n");
   std::error_code ignored;
   if (!fs::exists(summary(), ignored)) append(summary(), kSummaryHeader);
   append(summary(),

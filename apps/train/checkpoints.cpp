@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "apps/accelerate/json_text.hpp"
 #include "kernels/core/error.hpp"
 #include "nn/weights.hpp"
 
@@ -90,7 +91,8 @@ void save_checkpoint(const std::filesystem::path& path, const Trained& trained,
   state["photos"] = info.photos;
   state["schedule"] = to_json(trained.schedule.state());
   state["config"] = info.config;
-  write_checkpoint(path, tensors, state);
+  // Bytes of a path that are no UTF-8 are replaced.
+  write_checkpoint(path, tensors, nlohmann::json::parse(json_text(state)));
 }
 
 CheckpointInfo read_checkpoint_info(const CheckpointFile& file) {
@@ -116,13 +118,22 @@ CheckpointInfo read_checkpoint_info(const CheckpointFile& file) {
 }
 
 void restore_checkpoint(const CheckpointFile& file, const Trained& trained) {
-  nn::load_state(trained.model, section(file, "model"));
-  trained.optimizer.load_state(section(file, "optimizer"));
-  try {
-    trained.schedule.load_state(schedule_state(file.state().at("schedule")));
-  } catch (const nlohmann::json::exception& error) {
-    throw FileError(fmt::format("{}: the state of the schedule cannot be read: {}",
+  const auto fail = [&file](const std::exception& error) {
+    throw FileError(fmt::format("{}: the run cannot go on from this checkpoint: {}",
                                 file.path().native(), error.what()));
+  };
+  try {
+    const nn::LoadReport report = nn::load_state(trained.model, section(file, "model"));
+    if (!report.dropped.empty()) {
+      throw FileError(fmt::format("{} is for {} classes, the model has others",
+                                  fmt::join(report.dropped, ", "), report.classes_in_file));
+    }
+    trained.optimizer.load_state(section(file, "optimizer"));
+    trained.schedule.load_state(schedule_state(file.state().at("schedule")));
+  } catch (const Error& error) {
+    fail(error);
+  } catch (const nlohmann::json::exception& error) {
+    fail(error);
   }
 }
 

@@ -52,8 +52,8 @@ void save_checkpoint(const std::filesystem::path& path, const Trained& trained,
 /// file.
 CheckpointInfo read_checkpoint_info(const CheckpointFile& file);
 
-/// Sets model, optimizer and schedule to the state of a checkpoint, after checking all of it.
-/// Throws FileError.
+/// Sets model, optimizer and schedule to the state of a checkpoint. Throws FileError if it does not
+/// fit one of them, after which none of them is to be used: some may have been set.
 void restore_checkpoint(const CheckpointFile& file, const Trained& trained);
 
 /// "step-120.collar"

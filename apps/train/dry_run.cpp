@@ -7,7 +7,8 @@
 #include <nlohmann/json.hpp>
 #include <vector>
 
-#include "apps/train/job.hpp"
+#include "apps/accelerate/json_text.hpp"
+#include "apps/train/recipe.hpp"
 
 namespace collar::apps {
 namespace {
@@ -78,7 +79,7 @@ ExitCode show_plan(const TrainOptions& options) {
                                       {"highest_lr", rates.highest},
                                       {"last_lr", rates.last},
                                       {"state_megabytes", memory}};
-    fmt::print("{}\n", json.dump());
+    fmt::print("{}\n", json_text(json));
     return ExitCode::done;
   }
   fmt::print("{}\n", to_toml(options));

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "apps/exit_codes.hpp"
-#include "apps/train_options.hpp"
+#include "apps/train/options.hpp"
 
 namespace collar::apps {
 

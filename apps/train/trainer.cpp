@@ -5,18 +5,14 @@
 
 #include <array>
 #include <cmath>
-#include <cstdio>
 
 #include "apps/accelerate/printable.hpp"
 #include "apps/build_info.hpp"
-#include "apps/saved_model.hpp"
 #include "engine/ops/loss.hpp"
 #include "kernels/core/error.hpp"
 
 namespace collar::apps {
 namespace {
-
-namespace fs = std::filesystem;
 
 data::LoaderOptions loader_options(const TrainOptions& options, bool train) {
   data::LoaderOptions loader;
@@ -36,21 +32,22 @@ std::string with_thousands(std::int64_t value) {
 }
 
 // What the last bits of results depend on besides the options.
-nlohmann::json arithmetic_of(DeviceContext& device) {
-  return std::visit(
-      [](const auto& context) {
-        return nlohmann::json{{"threads of a process", context.threads()},
-                              {"instructions", name_of(context.isa())},
-                              {"oneDNN", build_info().onednn}};
-      },
-      device);
+nlohmann::json arithmetic_of(const CpuContext& context) {
+  return {{"threads of a process", context.threads()},
+          {"instructions", name_of(context.isa())},
+          {"oneDNN", build_info().onednn}};
+}
+
+nlohmann::json arithmetic_of(const DeviceContext& device) {
+  return std::visit([](const auto& context) { return arithmetic_of(context); }, device);
 }
 
 }  // namespace
 
-Trainer::Trainer(const TrainOptions& options, Accelerator& accelerator)
+Trainer::Trainer(const TrainOptions& options, Accelerator& accelerator, RunReport& report)
     : options_(options),
       accelerator_(accelerator),
+      report_(report),
       photos_(open_photos(options)),
       lengths_(lengths_of(options, photos_.train.size())),
       train_loader_(photos_.train, loader_options(options, true)),
@@ -64,51 +61,33 @@ Trainer::Trainer(const TrainOptions& options, Accelerator& accelerator)
   schedule_ = make_schedule(options, *optimizer_, lengths_);
   accelerator.prepare(*model_, *optimizer_, *schedule_, train_loader_, valid_loader_);
   loss_options_.label_smoothing = options.label_smoothing;
-  if (is_main()) {
-    ProgressOptions progress;
-    progress.bar = wants_bar(progress.descriptor, options.plain || options.json);
-    progress.color = wants_color(progress.descriptor, options.plain || options.json);
-    progress.log_interval = options.log_interval;
-    progress_ = std::make_unique<Progress>(progress);
-  }
   describe();
-  for (const std::string& text : start.notes) note(text);
-}
-
-void Trainer::note(const std::string& text) const {
-  if (progress_ != nullptr) progress_->line(text);
-}
-
-// Results go to stdout: lines of JSON for programs, or lines for people.
-void Trainer::result(const nlohmann::ordered_json& json, const std::string& text) const {
-  if (!is_main()) return;
-  if (!options_.json) {
-    progress_->line(text);
-    return;
-  }
-  fmt::print("{}\n", json.dump());
-  std::fflush(stdout);
+  for (const std::string& text : start.notes) report_.note(text);
 }
 
 void Trainer::describe() const {
   std::int64_t trainable = 0;
   for (const nn::Parameter& parameter : model_->trainable_parameters())
     trainable += parameter.tensor.numel();
-  note(fmt::format(
+  report_.note(fmt::format(
       "{} photos of {} classes to train on, {} to validate{}", with_thousands(photos_.train.size()),
       photos_.train.classes().size(), with_thousands(photos_.valid.size()),
       photos_.valid_was_split ? " (a fifth of each class: the folder has no valid/)" : ""));
   if (photos_.train.files().hidden > 0) {
-    note(fmt::format("{} hidden files passed over", photos_.train.files().hidden));
+    report_.note(fmt::format("{} hidden files passed over", photos_.train.files().hidden));
   }
-  note(fmt::format("{}: {} parameters, {} of them trained; {} {} on {} {} of {} {}", options_.model,
-                   with_thousands(model_->parameter_count()), with_thousands(trainable),
-                   options_.opt, options_.precision, accelerator_.num_processes(),
-                   accelerator_.num_processes() == 1 ? "process" : "processes",
-                   options_.virtual_ranks, options_.virtual_ranks == 1 ? "rank" : "ranks"));
-  note(fmt::format("{} epochs of {} steps of {} images", options_.epochs, lengths_.steps_per_epoch,
-                   static_cast<std::int64_t>(options_.batch_size) * accelerator_.logical_ranks() *
-                       options_.grad_accum_steps));
+  report_.note(fmt::format("{}: {} parameters, {} of them trained; {} {} on {} {} of {} {}",
+                           options_.model, with_thousands(model_->parameter_count()),
+                           with_thousands(trainable), options_.opt, options_.precision,
+                           accelerator_.num_processes(),
+                           accelerator_.num_processes() == 1 ? "process" : "processes",
+                           options_.virtual_ranks, options_.virtual_ranks == 1 ? "rank" : "ranks"));
+  report_.note(fmt::format("{} epochs of {} steps of {} images", options_.epochs,
+                           lengths_.steps_per_epoch,
+                           static_cast<std::int64_t>(options_.batch_size) *
+                               accelerator_.logical_ranks() * options_.grad_accum_steps));
+  const std::string_view onednn = build_info().onednn;
+  if (!onednn.starts_with("on")) report_.note(fmt::format("slow: oneDNN is {}", onednn));
 }
 
 // Another number of photos is another order of all of them.
@@ -133,8 +112,9 @@ void Trainer::warn_of_other_arithmetic(const CheckpointInfo& info) const {
   for (const auto& [name, value] : now.items()) {
     const nlohmann::json was = before.value(name, value);
     if (was == value) continue;
-    note(fmt::format("warning: {}: {} before, {} now, so results may differ in their last bits",
-                     name, was.dump(), value.dump()));
+    report_.note(
+        fmt::format("warning: {}: {} before, {} now, so results may differ in their last bits",
+                    name, was.dump(), value.dump()));
   }
 }
 
@@ -150,20 +130,13 @@ void Trainer::resume(const CheckpointFile& checkpoint) {
   saved_ = position_;
   train_loader_.set_epoch(position_.epoch);
   train_loader_.start_at(position_.batch);
-  note(fmt::format("going on from {} (step {}, epoch {})", checkpoint.path().native(),
-                   position_.step, position_.epoch + 1));
+  report_.note(fmt::format("going on from {} (step {}, epoch {})", checkpoint.path().native(),
+                           position_.step, position_.epoch + 1));
   warn_of_other_arithmetic(info);
 }
 
-ExitCode Trainer::run(RunFolder* folder) {
-  folder_ = folder;
-  if (folder_ != nullptr) {
-    folder_->write_config(to_toml(options_));
-    folder_->truncate_after(position_.step, position_.epoch);
-    const fs::path aside = set_aside_later(folder_->checkpoints(), position_.step);
-    if (!aside.empty())
-      note(fmt::format("checkpoints of later steps were moved to {}", aside.string()));
-  }
+ExitCode Trainer::run() {
+  report_.begin(lengths_, position_);
   model_->train();
   while (position_.step < lengths_.total_steps || epoch_is_over()) {
     const ExitCode code = train_epoch();
@@ -174,19 +147,15 @@ ExitCode Trainer::run(RunFolder* folder) {
 }
 
 ExitCode Trainer::train_epoch() {
-  epoch_ = Meter();
-  interval_ = Meter();
+  report_.begin_epoch();
   for (const data::Batch& batch : train_loader_) {
-    micro_batch(batch);
+    Tensor loss = cross_entropy((*model_)(batch.images), batch.labels, loss_options_);
+    accelerator_.backward(loss);
+    step_loss_.add(loss.item());
+    report_.batch(batch);
     if (!accelerator_.sync_gradients()) continue;
-    const StepOutcome outcome = end_step(batch);
-    if (outcome.stop != StopRequest::none) {
-      if (position_ != saved_) save();
-      note(fmt::format("stopped at step {}, and saved; the same command with --resume auto goes on",
-                       position_.step));
-      return outcome.stop == StopRequest::interrupt ? ExitCode::interrupted
-                                                    : ExitCode::stopped_and_saved;
-    }
+    const StopRequest request = end_step(batch);
+    if (request != StopRequest::none) return stop(request);
     if (position_.step >= lengths_.total_steps) break;
     if (!epoch_is_over() && checkpoint_due(false)) save();
   }
@@ -194,18 +163,8 @@ ExitCode Trainer::train_epoch() {
   return ExitCode::done;
 }
 
-void Trainer::micro_batch(const data::Batch& batch) {
-  Tensor loss = cross_entropy((*model_)(batch.images), batch.labels, loss_options_);
-  accelerator_.backward(loss);
-  step_loss_.add(loss.item());
-  for (Meter* meter : {&interval_, &epoch_}) {
-    meter->images += batch.rows();
-    meter->wait_seconds += batch.wait_seconds;
-  }
-}
-
-Trainer::StepOutcome Trainer::end_step(const data::Batch& batch) {
-  const bool logged = (position_.step + 1) % options_.log_interval == 0;
+StopRequest Trainer::end_step(const data::Batch& batch) {
+  const bool logged = is_logged(batch);
   std::optional<double> norm;
   if (options_.clip_grad > 0) {
     norm = accelerator_.clip_grad_norm(options_.clip_grad);
@@ -215,16 +174,13 @@ Trainer::StepOutcome Trainer::end_step(const data::Batch& batch) {
   const double rate = schedule_->learning_rates().front();
 
   // One small reduction a step: the loss, and whether some rank has been asked to stop.
-  const StopRequest request = stop_signal_.request();
+  const StopRequest own = stop_signal_.request();
   std::array<double, 3> shared{step_loss_.value() / accelerator_.num_processes(),
-                               request == StopRequest::interrupt ? 1.0 : 0.0,
-                               request == StopRequest::save_and_exit ? 1.0 : 0.0};
+                               own == StopRequest::interrupt ? 1.0 : 0.0,
+                               own == StopRequest::save_and_exit ? 1.0 : 0.0};
   accelerator_.communicator().all_reduce(std::span(shared));
-  StepOutcome outcome;
-  outcome.loss = shared[0];
-  if (!std::isfinite(outcome.loss)) fail_on_loss(batch, outcome.loss);
-  if (shared[1] > 0) outcome.stop = StopRequest::interrupt;
-  if (shared[2] > 0) outcome.stop = StopRequest::save_and_exit;
+  const double loss = shared[0];
+  if (!std::isfinite(loss)) fail_on_loss(batch, loss);
 
   optimizer_->step();
   schedule_->step();
@@ -232,10 +188,23 @@ Trainer::StepOutcome Trainer::end_step(const data::Batch& batch) {
 
   ++position_.step;
   position_.batch = batch.index + 1;
-  position_.loss_sum += outcome.loss;
+  position_.loss_sum += loss;
   step_loss_ = {};
-  log_step(outcome, rate, logged ? norm : std::nullopt);
-  return outcome;
+  report_.step({.step = position_.step,
+                .epoch = static_cast<int>(position_.epoch),
+                .loss = loss,
+                .lr = rate,
+                .grad_norm = norm},
+               steps_of_epoch(), logged);
+  if (shared[2] > 0) return StopRequest::save_and_exit;
+  return shared[1] > 0 ? StopRequest::interrupt : StopRequest::none;
+}
+
+// The first step, every log_interval-th, and the last one of each epoch.
+bool Trainer::is_logged(const data::Batch& batch) const {
+  const std::int64_t step = position_.step + 1;
+  return step == 1 || step % options_.log_interval == 0 ||
+         batch.index + 1 == lengths_.batches_per_epoch;
 }
 
 void Trainer::fail_on_loss(const data::Batch& batch, double loss) const {
@@ -252,46 +221,16 @@ void Trainer::fail_on_loss(const data::Batch& batch, double loss) const {
                   accelerator_.process_index(), photos));
 }
 
-void Trainer::log_step(const StepOutcome& outcome, double rate, std::optional<double> grad_norm) {
-  if (!is_main()) return;
-  const double seconds = std::max(interval_.seconds(), 1e-9);
-  const double speed =
-      static_cast<double>(interval_.images * accelerator_.num_processes()) / seconds;
-  const double wait = std::min(1.0, interval_.wait_seconds / seconds);
-  const auto epoch = static_cast<int>(position_.epoch);
-  progress_->step({.epoch = epoch + 1,
-                   .epochs = options_.epochs,
-                   .step = steps_of_epoch(),
-                   .steps = lengths_.steps_per_epoch,
-                   .total_step = position_.step,
-                   .total_steps = lengths_.total_steps,
-                   .loss = outcome.loss,
-                   .lr = rate,
-                   .images_per_second = speed,
-                   .data_wait = wait});
-  if (position_.step % options_.log_interval != 0) return;
-  const StepMetrics metrics{position_.step, epoch, outcome.loss, rate, speed, wait, grad_norm};
-  folder_->log(metrics);
-  if (options_.json) result(to_json(metrics), "");
-  interval_ = Meter();
-}
-
 void Trainer::end_epoch() {
-  const double speed = static_cast<double>(epoch_.images * accelerator_.num_processes()) /
-                       std::max(epoch_.seconds(), 1e-9);
-  const double seconds = epoch_.seconds();
   const Evaluation valid = evaluate(accelerator_, *model_, valid_loader_);
-  const auto epoch = static_cast<int>(position_.epoch);
-  const double train_loss = position_.loss_sum / static_cast<double>(steps_of_epoch());
-  const EpochMetrics metrics{.epoch = epoch,
-                             .step = position_.step,
-                             .train_loss = train_loss,
-                             .valid_loss = valid.loss,
-                             .top1 = valid.accuracy.top1(),
-                             .top5 = valid.accuracy.top5(),
-                             .lr = schedule_->learning_rates().front(),
-                             .images_per_second = speed,
-                             .seconds = seconds};
+  const EpochMetrics metrics{
+      .epoch = static_cast<int>(position_.epoch),
+      .step = position_.step,
+      .train_loss = position_.loss_sum / static_cast<double>(steps_of_epoch()),
+      .valid_loss = valid.loss,
+      .top1 = valid.accuracy.top1(),
+      .top5 = valid.accuracy.top5(),
+      .lr = schedule_->learning_rates().front()};
   ++position_.epoch;
   position_.batch = 0;
   position_.loss_sum = 0;
@@ -299,11 +238,7 @@ void Trainer::end_epoch() {
     position_.best_top1 = valid.accuracy.top1();
     position_.best_epoch = position_.epoch;
   }
-  if (folder_ != nullptr) folder_->log(metrics);
-  result(to_json(metrics), fmt::format("epoch {}/{}: train loss {:.4f}, valid loss {:.4f}, top-1 "
-                                       "{:.2f} %, top-5 {:.2f} %, {:.1f} img/s",
-                                       position_.epoch, options_.epochs, train_loss, valid.loss,
-                                       valid.accuracy.top1(), valid.accuracy.top5(), speed));
+  report_.epoch(metrics);
   if (position_.step < lengths_.total_steps && checkpoint_due(true)) save();
 }
 
@@ -326,52 +261,37 @@ bool Trainer::checkpoint_due(bool epoch_over) const {
   return false;
 }
 
-void Trainer::save() {
+// True if this rank knows that the state is safe: the one that writes.
+bool Trainer::save() {
   last_save_ = Clock::now();
-  saved_ = position_;
-  if (folder_ == nullptr) return;
   CheckpointInfo info{position_, photos_.train.size(), to_toml(options_), nlohmann::json::object()};
   info.description["model"] = options_.model;
   info.description["classes"] = photos_.train.classes();
   info.description["preprocessing"] = data::to_json(photos_.preprocessing);
   info.description["arithmetic"] = arithmetic_of(accelerator_.device());
-  try {
-    save_checkpoint(checkpoint_path(folder_->checkpoints(), position_.step), trained(), info);
-    prune_checkpoints(folder_->checkpoints(), options_.checkpoint_hist);
-  } catch (const FileError& error) {
-    if (position_.finished) throw;
-    note(fmt::format("warning: no checkpoint at step {}: {}; training goes on", position_.step,
-                     error.what()));
-  }
+  if (!report_.save(trained(), info)) return false;
+  saved_ = position_;
+  return true;
+}
+
+ExitCode Trainer::stop(StopRequest request) {
+  const bool saved = accelerator_.any_process(position_ == saved_ || save());
+  report_.note(saved ? fmt::format("stopped at step {}, and saved; the same command with --resume "
+                                   "auto goes on",
+                                   position_.step)
+                     : fmt::format("stopped at step {}, and not saved", position_.step));
+  if (request == StopRequest::interrupt) return ExitCode::interrupted;
+  return saved ? ExitCode::stopped_and_saved : ExitCode::terminated;
 }
 
 void Trainer::finish() {
+  // The model first: a checkpoint that says "finished" promises that it is there.
+  report_.save_model(
+      *model_, model_config(options_, *model_, photos_.train.classes(), photos_.preprocessing),
+      photos_.preprocessing);
   position_.finished = true;
   if (options_.save_every.unit != SaveEvery::Unit::never) save();
-  if (!is_main()) return;
-  save_trained_model(
-      folder_->path(), *model_,
-      model_config(options_, *model_, photos_.train.classes(), photos_.preprocessing),
-      photos_.preprocessing);
-  const double seconds = std::chrono::duration<double>(Clock::now() - begin_).count();
-  const std::string run = printable(folder_->path().native());
-  nlohmann::ordered_json json{
-      {"result", "finished"}, {"step", position_.step}, {"seconds", seconds}, {"run", run}};
-  std::string best;
-  if (position_.best_epoch > 0) {
-    json["best_top1"] = position_.best_top1;
-    best =
-        fmt::format("; best top-1 {:.2f} % in epoch {}", position_.best_top1, position_.best_epoch);
-  }
-  progress_.reset();
-  if (options_.json) {
-    fmt::print("{}\n", json.dump());
-    return;
-  }
-  fmt::print("{}\n", fmt::format("done: {} steps in {}{}\n  {}/model.safetensors\n  "
-                                 "{}/metrics.jsonl\nnext: collar eval {} {}",
-                                 position_.step, clock_text(seconds), best, run, run, run,
-                                 printable(options_.data)));
+  report_.finished(position_);
 }
 
 }  // namespace collar::apps

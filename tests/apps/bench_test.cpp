@@ -5,7 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "tests/apps/program.hpp"
+#include "tests/apps/support/program.hpp"
 
 using Catch::Matchers::Contains;
 using collar::test::Finished;

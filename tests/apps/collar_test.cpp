@@ -2,7 +2,7 @@
 // The program as a newcomer meets it: help, versions, mistakes.
 #include <catch2/catch.hpp>
 
-#include "tests/apps/program.hpp"
+#include "tests/apps/support/program.hpp"
 
 using Catch::Matchers::Contains;
 using Catch::Matchers::StartsWith;

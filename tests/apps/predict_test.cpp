@@ -84,6 +84,50 @@ TEST_CASE("A photo that cannot be read does not keep the others from being looke
   CHECK_THAT(nothing.err, Contains("no photos"));
 }
 
+TEST_CASE("Links that lead nowhere and names that are not UTF-8 are no trouble") {
+  const TrainedRun run;
+  const fs::path folder = run.photos() / "odd";
+  fs::create_directory(folder);
+  fs::copy_file(photos_in(run.photos() / "valid").front(), folder / "\xff.jpg");
+  fs::create_symlink("round.jpg", folder / "round.jpg");
+  const Finished odd = run_collar({"predict", run.model(), folder, "--json"});
+  CHECK(odd.code == 0);
+  const std::vector<json> guesses = json_lines(odd.out);
+  REQUIRE(guesses.size() == 1);
+  CHECK(guesses[0].at("photo") == (folder / "\uFFFD.jpg").native());
+  const Finished round = run_collar({"predict", run.model(), folder / "round.jpg"});
+  CHECK(round.code == 3);
+  CHECK_THAT(round.err, Contains("round.jpg"));
+}
+
+TEST_CASE("A config.json with impossible values is a file error that names them") {
+  const TrainedRun run;
+  const fs::path file = fs::path(run.model()) / "config.json";
+  const json good = json::parse(read_text(file));
+  // As timm's models come: what their photos need is said here alone.
+  fs::remove(fs::path(run.model()) / "preprocessing.json");
+  const auto predict_with = [&](const json& change) {
+    json bad = good;
+    bad.merge_patch(change);
+    write_text(file, bad.dump());
+    return run_collar({"predict", run.model(), run.photos() / "valid"});
+  };
+  CHECK(predict_with(json::object()).code == 0);
+  const std::vector<std::pair<std::string, json>> changes{
+      {"num_classes", {{"num_classes", -2}}},
+      {"num_classes", {{"num_classes", 1'000'000'000'000}}},
+      {"crop_pct", {{"pretrained_cfg", {{"crop_pct", 7}}}}},
+      {"input_size", {{"pretrained_cfg", {{"input_size", {3, 0, 0}}}}}},
+      {"std", {{"pretrained_cfg", {{"std", {1, 0, 1}}}}}},
+      {"interpolation 'smooth'", {{"pretrained_cfg", {{"interpolation", "smooth"}}}}}};
+  for (const auto& [field, change] : changes) {
+    const Finished finished = predict_with(change);
+    INFO(field);
+    CHECK(finished.code == 4);
+    CHECK_THAT(finished.err, Contains(field) && Contains(file.native()));
+  }
+}
+
 TEST_CASE("A damaged model is a file error") {
   const TrainedRun run;
   const fs::path weights = fs::path(run.model()) / "model.safetensors";

@@ -4,7 +4,7 @@
 #include <catch2/catch.hpp>
 
 #include "kernels/core/error.hpp"
-#include "tests/apps/program.hpp"
+#include "tests/apps/support/program.hpp"
 #include "tests/support/effort.hpp"
 #include "tests/support/mutation.hpp"
 

@@ -74,7 +74,7 @@ class TwoRanks {
 
 using Gradients = std::vector<std::vector<float>>;
 
-/// The gradients of the loss of some of four pictures.
+/// The gradients of the loss of some of four images.
 Gradients gradients(std::int64_t begin, std::int64_t end, const StatisticsExchange* exchange) {
   OnCpu on(1);
   const auto model = create_model("resnet18d", {.num_classes = 5, .seed = 1});
@@ -106,7 +106,7 @@ TEST_CASE("Two ranks that exchange statistics have the gradients of one with bot
   Gradients parts[2];
   {
     const StatisticsExchange exchanges[2] = {ranks.exchange(0), ranks.exchange(1)};
-    // One picture here, three there.
+    // One image here, three there.
     std::jthread other([&] { parts[1] = gradients(1, 4, &exchanges[1]); });
     parts[0] = gradients(0, 1, &exchanges[0]);
   }

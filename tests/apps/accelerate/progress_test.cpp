@@ -4,7 +4,7 @@
 #include <catch2/catch.hpp>
 
 #include "apps/accelerate/printable.hpp"
-#include "tests/apps/program.hpp"
+#include "tests/apps/support/program.hpp"
 
 using namespace collar::apps;
 using collar::test::read_text;
@@ -33,7 +33,8 @@ std::string show_run(ProgressOptions options, std::int64_t until = 100) {
                      .loss = 1.5,
                      .lr = 0.03,
                      .images_per_second = 12.34,
-                     .data_wait = 0.042});
+                     .data_wait = 0.042,
+                     .logged = i == 1 || i % 10 == 0});
       if (i == 50) progress.line("epoch 1/2\ndone \x1b[31m");
     }
   }
@@ -49,8 +50,8 @@ std::size_t count(const std::string& text, const std::string& what) {
 
 }  // namespace
 
-TEST_CASE("Without a terminal there is a plain line at the first, every tenth and the last step") {
-  const std::string text = show_run({.log_interval = 10});
+TEST_CASE("Without a terminal there is a plain line for every step that is logged") {
+  const std::string text = show_run({});
   CHECK_THAT(text, Catch::StartsWith("epoch 1/2  step 1/50  loss 1.5000  lr 0.03  12.3 img/s  data "
                                      "4%\nepoch 1/2  step 10/50"));
   CHECK(count(text, "\n") == 13);  // 1, 10 … 100 and the epoch's two

@@ -5,7 +5,7 @@
 #include <limits>
 
 #include "kernels/core/error.hpp"
-#include "tests/apps/program.hpp"
+#include "tests/apps/support/program.hpp"
 
 using namespace collar::apps;
 using collar::UsageError;

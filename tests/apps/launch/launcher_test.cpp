@@ -13,7 +13,7 @@
 #include "apps/launch/rank_output.hpp"
 #include "apps/launch/reserved_port.hpp"
 #include "kernels/core/error.hpp"
-#include "tests/apps/program.hpp"
+#include "tests/apps/support/program.hpp"
 
 using namespace collar::apps;
 using namespace std::chrono_literals;

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <algorithm>
+#include <catch2/catch.hpp>
 #include <filesystem>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -11,7 +12,7 @@
 #include <vector>
 
 #include "apps/synth/pet_folder.hpp"
-#include "tests/apps/program.hpp"
+#include "tests/apps/support/program.hpp"
 
 namespace collar::test {
 
@@ -43,8 +44,9 @@ class SmallRuns {
     words.insert(words.end(), options.begin(), options.end());
     return words;
   }
-  Finished train(const std::string& name, const std::vector<std::string>& options = {}) const {
-    return run_collar(arguments(name, options));
+  Finished train(const std::string& name, const std::vector<std::string>& options = {},
+                 const apps::Variables& variables = {}) const {
+    return run_collar(arguments(name, options), variables);
   }
   /// The same, begun and not waited for.
   std::vector<std::string> command(const std::string& name,
@@ -54,7 +56,14 @@ class SmallRuns {
     return words;
   }
 
-  /// The bytes of the trained model.
+  /// The same, which has to succeed.
+  void must_train(const std::string& name, const std::vector<std::string>& options = {}) const {
+    const Finished finished = train(name, options);
+    INFO(name << ": " << finished.err);
+    REQUIRE(finished.code == 0);
+  }
+
+  /// The bytes of the trained model. Compare them with same().
   std::string model(const std::string& name) const {
     return read_text(run(name) / "model.safetensors");
   }
@@ -87,6 +96,17 @@ class SmallRuns {
 
   TemporaryDirectory folder_;
 };
+
+/// Comparing two models with == inside CHECK would print 45 MB.
+inline bool same(const std::string& a, const std::string& b) {
+  return !a.empty() && a == b;
+}
+
+inline std::vector<std::string> operator+(std::vector<std::string> a,
+                                          const std::vector<std::string>& b) {
+  a.insert(a.end(), b.begin(), b.end());
+  return a;
+}
 
 /// The processes that a launcher runs as ranks, by their numbers.
 inline std::map<int, pid_t> ranks_of(pid_t launcher) {

@@ -2,7 +2,7 @@
 // Real training, from scratch, on photos of cats and dogs: as accurate as PyTorch.
 #include <catch2/catch.hpp>
 
-#include "tests/apps/program.hpp"
+#include "tests/apps/support/program.hpp"
 #include "tests/support/effort.hpp"
 
 using namespace std::chrono_literals;

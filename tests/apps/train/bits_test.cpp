@@ -2,12 +2,17 @@
 // A run's result does not depend on how its logical ranks are spread over processes: the trained
 // models are the same, byte for byte.
 #include <catch2/catch.hpp>
+#include <memory>
 
+#include "apps/launch/reserved_port.hpp"
 #include "tests/apps/support/small_runs.hpp"
 
 using collar::test::Finished;
 using collar::test::run_collar;
+using collar::test::RunningProgram;
+using collar::test::same;
 using collar::test::SmallRuns;
+using collar::test::operator+;
 
 namespace {
 
@@ -23,17 +28,7 @@ std::string trained(const SmallRuns& runs, std::vector<std::string> options) {
   return bytes;
 }
 
-std::vector<std::string> operator+(std::vector<std::string> a, const std::vector<std::string>& b) {
-  a.insert(a.end(), b.begin(), b.end());
-  return a;
-}
-
 using Options = std::vector<std::string>;
-
-// Comparing with == inside CHECK would print 45 MB.
-bool same(const std::string& a, const std::string& b) {
-  return a == b;
-}
 
 }  // namespace
 
@@ -53,6 +48,63 @@ TEST_CASE("A launcher of somebody else's starts the same ranks") {
   INFO(finished.err);
   REQUIRE(finished.code == 0);
   CHECK(same(runs.model("launched"), reference));
+}
+
+TEST_CASE("torchrun, mpirun and srun start the same ranks") {
+  const collar::apps::ReservedPort port;
+  const std::string number = std::to_string(port.port());
+  const std::string job = "collar-test-" + number;
+  struct Launcher {
+    std::string name;
+    std::string rank;  // the variables with the rank's number
+    std::string local_rank;
+    collar::apps::Variables others;
+  };
+  const std::vector<Launcher> launchers{
+      {"plain",
+       "RANK",
+       "",
+       {{"WORLD_SIZE", "2"}, {"MASTER_ADDR", "localhost"}, {"MASTER_PORT", number}}},
+      {"torchrun",
+       "RANK",
+       "LOCAL_RANK",
+       {{"WORLD_SIZE", "2"},
+        {"LOCAL_WORLD_SIZE", "2"},
+        {"MASTER_ADDR", "127.0.0.1"},
+        {"MASTER_PORT", number}}},
+      {"mpirun",
+       "OMPI_COMM_WORLD_RANK",
+       "OMPI_COMM_WORLD_LOCAL_RANK",
+       {{"OMPI_COMM_WORLD_SIZE", "2"},
+        {"OMPI_COMM_WORLD_LOCAL_SIZE", "2"},
+        {"PMIX_NAMESPACE", job}}},
+      {"srun",
+       "SLURM_PROCID",
+       "SLURM_LOCALID",
+       {{"SLURM_NTASKS", "2"},
+        {"SLURM_NTASKS_PER_NODE", "2"},
+        {"SLURM_JOB_ID", job},
+        {"SLURM_STEP_ID", "0"}}}};
+  const SmallRuns runs;
+  const Options recipe{"--max-steps", "2"};
+  const std::string reference = trained(runs, recipe + Options{"-n", "2"});
+  for (const Launcher& launcher : launchers) {
+    INFO(launcher.name);
+    const auto start = [&](const std::string& rank) {
+      collar::apps::Variables variables = launcher.others;
+      variables.emplace_back(launcher.rank, rank);
+      if (!launcher.local_rank.empty()) variables.emplace_back(launcher.local_rank, rank);
+      return std::make_unique<RunningProgram>(runs.command(launcher.name, recipe), variables);
+    };
+    const auto first = start("0");
+    const auto second = start("1");
+    for (RunningProgram* rank : {first.get(), second.get()}) {
+      const Finished finished = rank->wait();
+      INFO(finished.err);
+      CHECK(finished.code == 0);
+    }
+    CHECK(same(runs.model(launcher.name), reference));
+  }
 }
 
 TEST_CASE("So they are with clipping and accumulation, whatever the buckets") {
@@ -76,6 +128,11 @@ TEST_CASE("Three ranks are three processes or one") {
   CHECK(same(trained(runs, {"-n", "3"}), reference));
   CHECK(same(trained(runs, recipe + Options{"-n", "3"}),
              trained(runs, recipe + Options{"--virtual-ranks", "3"})));
+  const Options clipped{"--clip-grad", "0.5", "--grad-accum-steps", "2"};
+  const std::string one = trained(runs, clipped + Options{"--virtual-ranks", "3"});
+  for (const char* megabytes : {"0.0625", "25"}) {
+    CHECK(same(trained(runs, clipped + Options{"-n", "3", "--bucket-cap-mb", megabytes}), one));
+  }
 }
 
 TEST_CASE("Two ranks give the same by the ring and directly") {

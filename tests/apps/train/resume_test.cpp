@@ -18,23 +18,15 @@ using collar::test::ranks_of;
 using collar::test::read_text;
 using collar::test::run_collar;
 using collar::test::RunningProgram;
+using collar::test::same;
 using collar::test::SmallRuns;
+using collar::test::operator+;
 using collar::test::write_text;
 namespace fs = std::filesystem;
 
 namespace {
 
 using Options = std::vector<std::string>;
-
-Options operator+(Options a, const Options& b) {
-  a.insert(a.end(), b.begin(), b.end());
-  return a;
-}
-
-// Comparing with == inside CHECK would print 45 MB.
-bool same(const std::string& a, const std::string& b) {
-  return !a.empty() && a == b;
-}
 
 /// Compares a run with the one called "straight".
 void check_like_straight(const SmallRuns& runs, const std::string& name) {
@@ -267,6 +259,26 @@ TEST_CASE("Going on with what is not there starts afresh, with what is finished 
   }
 }
 
+TEST_CASE("A run is not finished before its model is there") {
+  const SmallRuns runs;
+  const Options recipe{"--max-steps", "2", "--save-every", "epoch", "--resume", "auto"};
+  runs.must_train("straight", recipe);
+  // The model cannot be written: something else has its name.
+  const fs::path model = runs.run("blocked") / "model.safetensors";
+  fs::create_directories(model / "no file");
+  const Finished failed = runs.train("blocked", recipe);
+  CHECK(failed.code == 4);
+  CHECK_THAT(failed.err, Contains("model.safetensors"));
+  fs::remove_all(model);
+  runs.must_train("blocked", recipe);
+  CHECK(same(runs.model("blocked"), runs.model("straight")));
+  // One that was lost afterwards is written again.
+  fs::remove(model);
+  runs.must_train("blocked", recipe + Options{"-n", "1"});
+  CHECK(same(runs.model("blocked"), runs.model("straight")));
+  CHECK(runs.metrics("blocked") == runs.metrics("straight"));
+}
+
 TEST_CASE("Options that would change the result are listed and refused, unless forced") {
   const SmallRuns runs;
   const Options recipe{"--opt", "sgd", "--save-every", "epoch"};
@@ -286,6 +298,19 @@ TEST_CASE("Options that would change the result are listed and refused, unless f
   const Finished forced = runs.train("run", going_on + changed + Options{"--force"});
   require_success(forced);
   CHECK_THAT(forced.err, Contains("warning") && Contains("lr: 0.001 before, 0.01 now"));
+}
+
+TEST_CASE("Other class names are another run") {
+  const SmallRuns runs;
+  const Options recipe{"--opt", "sgd", "--save-every", "epoch", "--resume", "auto"};
+  runs.must_train("run", recipe + Options{"--max-steps", "2"});
+  for (const char* part : {"train", "valid"}) {
+    const fs::path folder = runs.photos() / part;
+    fs::rename(fs::directory_iterator(folder)->path(), folder / "zebra");
+  }
+  const Finished refused = runs.train("run", recipe);
+  CHECK(refused.code == 2);
+  CHECK_THAT(refused.err, Contains("the classes in") && Contains("--force"));
 }
 
 TEST_CASE("Other photos are other results") {
@@ -332,6 +357,24 @@ TEST_CASE("A run that is asked to stop saves its state and says so") {
     require_success(runs.train(name, command));
     CHECK(same(runs.model(name), runs.model(straight)));
     CHECK(runs.metrics(name) == runs.metrics(straight));
+  }
+}
+
+TEST_CASE("A run that could not save its state does not say that it did") {
+  const SmallRuns runs;
+  const Options recipe{"--save-every", "never", "--opt", "sgd", "--epochs", "1000", "-n"};
+  for (const auto& [ranks, signal, code] :
+       {std::tuple{"1", SIGTERM, 143}, {"2", SIGTERM, 143}, {"2", SIGINT, 130}}) {
+    const std::string name = std::string("run-") + ranks + "-" + std::to_string(signal);
+    RunningProgram job(runs.command(name, recipe + Options{ranks}));
+    wait_for_step(runs, name, 2);
+    fs::remove_all(runs.run(name) / "checkpoints");
+    write_text(runs.run(name) / "checkpoints", "no folder");
+    job.send(signal);
+    const Finished stopped = job.wait();
+    CHECK(stopped.code == code);
+    CHECK_THAT(stopped.err, Contains("warning: no checkpoint at step") &&
+                                Contains("and not saved") && !Contains("and saved"));
   }
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "apps/environment.hpp"
+#include "apps/machine.hpp"
 
 #include <fmt/format.h>
 #include <jconfig.h>
@@ -75,7 +75,7 @@ ordered_json variables() {
 
 }  // namespace
 
-ordered_json describe_environment() {
+ordered_json describe_machine() {
   const BuildInfo build = build_info();
   utsname system{};
   uname(&system);

@@ -9,7 +9,7 @@
 namespace collar::apps {
 
 /// Sections of name: value. Sizes are in bytes.
-nlohmann::ordered_json describe_environment();
+nlohmann::ordered_json describe_machine();
 
 /// The same as lines for people.
 std::string to_text(const nlohmann::ordered_json& environment);

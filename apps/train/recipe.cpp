@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "apps/train/job.hpp"
+#include "apps/train/recipe.hpp"
 
 #include <fmt/format.h>
 
@@ -29,8 +29,7 @@ std::string how_to_fetch(const nn::ModelInfo& info) {
   }
   return fmt::format(
       "the published weights of {} are not in the local Hugging Face cache. They are "
-      "model.safetensors of {} on the "
-      "Hugging Face hub; fetch them once with\n"
+      "model.safetensors of {} on the Hugging Face hub; fetch them once with\n"
       "  huggingface-cli download {} model.safetensors\n"
       "and run this again, or give the file itself: --weights model.safetensors",
       info.name, info.hub_id(), info.hub_id());
@@ -45,11 +44,20 @@ data::Preprocessing preprocessing_of(const TrainOptions& options) {
   if (options.interpolation == "bicubic") p.interpolation = data::Interpolation::bicubic;
   if (options.resize_passes == "pillow12") p.pass_order = data::PassOrder::pillow12;
   if (options.crop_pct > 0) p.crop_pct = options.crop_pct;
-  if (options.hflip > 0) p.hflip = options.hflip;
+  if (options.hflip) p.hflip = *options.hflip;
   p.mean = three(options.mean, p.mean);
   p.std = three(options.std, p.std);
   p.validate();
   return p;
+}
+
+void resolve_preprocessing(TrainOptions& options) {
+  const data::Preprocessing p = preprocessing_of(options);
+  options.interpolation = data::name_of(p.interpolation);
+  options.crop_pct = p.crop_pct;
+  options.hflip = p.hflip;
+  options.mean.assign(p.mean.begin(), p.mean.end());
+  options.std.assign(p.std.begin(), p.std.end());
 }
 
 Photos open_photos(const TrainOptions& options) {
@@ -119,8 +127,7 @@ StartingPoint make_model(const TrainOptions& options, std::int64_t classes) {
     if (weights.empty()) {
       start.notes.push_back(
           "warning: the backbone is frozen at random values; --pretrained or --weights FILE gives "
-          "it some that know "
-          "pictures");
+          "it some that know pictures");
     }
   }
   return start;
@@ -145,11 +152,13 @@ std::unique_ptr<nn::Optimizer> make_optimizer(const TrainOptions& options,
 }
 
 Lengths lengths_of(const TrainOptions& options, std::int64_t samples) {
-  const int ranks = options.logical_ranks();
-  const std::int64_t batches =
-      ceil_div(samples, options.batch_size);  // of one rank that had all samples
+  data::Sharding sharding{
+      .samples = samples, .batch_size = options.batch_size, .ranks = options.logical_ranks()};
   Lengths lengths;
-  lengths.batches_per_epoch = ceil_div(batches, ranks);
+  lengths.batches_per_epoch = sharding.batches(0);
+  // The schedule is made, as in accelerate, before the samples are shared out.
+  sharding.ranks = 1;
+  const std::int64_t batches = sharding.batches(0);
   lengths.steps_per_epoch = ceil_div(lengths.batches_per_epoch, options.grad_accum_steps);
   lengths.total_steps = lengths.steps_per_epoch * options.epochs;
   if (options.max_steps > 0) lengths.total_steps = std::min(lengths.total_steps, options.max_steps);
@@ -166,8 +175,7 @@ void require_values_to_normalise(const TrainOptions& options, std::int64_t sampl
   if (smallest > 1) return;
   throw UsageError(fmt::format(
       "with {} photos in batches of {} the last batch is a single photo, and at --img-size {} "
-      "batch "
-      "normalisation has one value a channel then, whose variance is none: choose another "
+      "batch normalisation has one value a channel then, whose variance is none: choose another "
       "--batch-size or a larger --img-size",
       samples, batch, options.img_size));
 }
@@ -188,16 +196,17 @@ std::unique_ptr<nn::Schedule> make_schedule(const TrainOptions& options, nn::Opt
   }
   if (name == "cosine-restarts") {
     return std::make_unique<nn::CosineHardRestartsWithWarmup>(
-        optimizer,
-        nn::rate::CosineHardRestartsWithWarmup{.warmup_steps = warmup, .total_steps = total});
+        optimizer, nn::rate::CosineHardRestartsWithWarmup{
+                       .warmup_steps = warmup, .total_steps = total, .cycles = options.num_cycles});
   }
   if (name == "linear") {
     return std::make_unique<nn::LinearWithWarmup>(
         optimizer, nn::rate::LinearWithWarmup{.warmup_steps = warmup, .total_steps = total});
   }
   if (name == "polynomial") {
-    return std::make_unique<nn::PolynomialWithWarmup>(
-        optimizer, nn::rate::PolynomialWithWarmup{.warmup_steps = warmup, .total_steps = total});
+    nn::rate::PolynomialWithWarmup formula{.warmup_steps = warmup, .total_steps = total};
+    if (options.min_lr > 0) formula.end_rate = options.min_lr;
+    return std::make_unique<nn::PolynomialWithWarmup>(optimizer, formula);
   }
   if (name == "inverse-sqrt") {
     return std::make_unique<nn::InverseSqrt>(optimizer,
@@ -227,9 +236,8 @@ AcceleratorOptions accelerator_options(const TrainOptions& options) {
   result.first_bucket_bytes = std::min(result.first_bucket_bytes, result.bucket_bytes);
   result.communicator.host.timeout =
       std::chrono::milliseconds(static_cast<std::int64_t>(options.timeout * 1000));
-  if (options.all_reduce == "ring") {
-    result.communicator.host.algorithms = comm::AlgorithmTable("all_reduce=ring");
-  }
+  // Whatever COLLAR_ALGO says: it would change results without a trace in config.toml.
+  result.communicator.host.algorithms = comm::AlgorithmTable("all_reduce=" + options.all_reduce);
   return result;
 }
 

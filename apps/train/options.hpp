@@ -35,8 +35,8 @@ struct TrainOptions {
   std::vector<double> mean;  ///< empty: what the transform says
   std::vector<double> std;   ///< empty: what the transform says
   std::string interpolation = "auto";
-  double crop_pct = 0;  ///< 0: what the transform says
-  double hflip = 0;     ///< probability
+  double crop_pct = 0;          ///< 0: what the transform says
+  std::optional<double> hflip;  ///< probability; empty: what the transform says
   std::string resize_passes = "pillow13";
   int workers = 2;  ///< loader threads of each rank
 
@@ -55,7 +55,8 @@ struct TrainOptions {
   double weight_decay = 1e-2;
   std::string sched = "cosine";
   std::int64_t warmup_steps = 0;
-  double min_lr = 0;
+  double min_lr = 0;                     ///< where the schedule ends; 0: at its own end
+  std::int64_t num_cycles = 1;           ///< of cosine-restarts
   std::vector<double> decay_milestones;  ///< optimizer steps
   double decay_rate = 0.1;
   int epochs = 10;
@@ -119,7 +120,8 @@ std::vector<OptionSpec> train_option_table();
 void set_option(TrainOptions& options, const std::string& key, const std::string& value,
                 const std::string& source);
 
-/// Throws UsageError for values that are fine alone and not together.
+/// Throws UsageError for values that are fine alone and not together, and for options that the
+/// chosen schedule or optimizer has no use for.
 void validate(const TrainOptions& options);
 
 /// config.toml: every option but those of Effect::control. Reading it gives the same options.
@@ -154,8 +156,9 @@ class TrainCommandLine {
   TrainCommandLine(const TrainCommandLine&) = delete;
   TrainCommandLine& operator=(const TrainCommandLine&) = delete;
 
-  /// Defaults, then the file of --config, then COLLAR_* variables, then the options, then --set;
-  /// validated. `variable` looks a variable up (std::getenv in programs). Throws UsageError.
+  /// Defaults, then the file of --config, then COLLAR_* variables, then the options (the last of
+  /// each), then --set; validated. `variable` looks a variable up (std::getenv in programs). Throws
+  /// UsageError.
   TrainOptions resolve(const std::function<const char*(const char*)>& variable) const;
 
  private:

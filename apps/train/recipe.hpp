@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "apps/accelerate/accelerator.hpp"
-#include "apps/train_options.hpp"
+#include "apps/train/options.hpp"
 #include "data/data.hpp"
 #include "nn/nn.hpp"
 
@@ -22,10 +22,12 @@ struct Photos {
   data::Preprocessing preprocessing;
   data::ImageFiles train;
   data::ImageFiles valid;
-  bool valid_was_split =
-      false;  ///< the folder had no validation part: a fifth of each class was taken
+  /// The folder had no validation part: a fifth of each class was taken.
+  bool valid_was_split = false;
 };
 data::Preprocessing preprocessing_of(const TrainOptions& options);
+/// Puts into the options what the transform says where they say nothing.
+void resolve_preprocessing(TrainOptions& options);
 Photos open_photos(const TrainOptions& options);
 
 /// The weights to start from, and what to tell about them.
@@ -37,9 +39,8 @@ struct StartingPoint {
 /// local cache.
 StartingPoint make_model(const TrainOptions& options, std::int64_t classes);
 
-/// The file of a model's published weights in the local Hugging Face cache ($HF_HUB_CACHE,
-/// $HF_HOME/hub,
-/// ~/.cache/huggingface/hub), if it is there.
+/// The file of a model's published weights in the local Hugging Face cache, if it is there:
+/// $HF_HUB_CACHE, $HF_HOME/hub or ~/.cache/huggingface/hub.
 std::optional<std::filesystem::path> cached_weights(const nn::ModelInfo& info);
 
 std::unique_ptr<nn::Optimizer> make_optimizer(const TrainOptions& options, const nn::Module& model);

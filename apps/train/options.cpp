@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "apps/train_options.hpp"
+#include "apps/train/options.hpp"
 
 #include <fmt/format.h>
 
@@ -8,6 +8,7 @@
 #include <charconv>
 #include <limits>
 
+#include "apps/build_info.hpp"
 #include "apps/nearest.hpp"
 #include "apps/toml.hpp"
 #include "kernels/core/error.hpp"
@@ -69,6 +70,19 @@ class TableBuilder {
         [field](const TrainOptions& options) { return fmt::format("{}", options.*field); },
         [=](TrainOptions& options, const std::string& text) {
           options.*field = number_between<T>(text, least, most);
+        });
+  }
+  void number_or_auto(const char* flags, std::optional<double> TrainOptions::*field, double least,
+                      double most, const char* help) {
+    add(
+        flags, "X", help, Effect::results, false,
+        [field](const TrainOptions& options) {
+          return options.*field ? fmt::format("{}", *(options.*field)) : "auto";
+        },
+        [=](TrainOptions& options, const std::string& text) {
+          options.*field = text == "auto"
+                               ? std::nullopt
+                               : std::optional(number_between<double>(text, least, most));
         });
   }
   void choice(const char* flags, std::string TrainOptions::*field,
@@ -157,7 +171,8 @@ void add_data_options(TableBuilder& table) {
                "Of resizing; auto: the transform's");
   table.number("--crop-pct", &O::crop_pct, 0.0, 1.0,
                "Side of the centre crop to side of the resized image; 0: the transform's");
-  table.number("--hflip", &O::hflip, 0.0, 1.0, "Probability of a horizontal flip in training");
+  table.number_or_auto("--hflip", &O::hflip, 0.0, 1.0,
+                       "Probability of a horizontal flip in training; auto: the transform's");
   table.choice("--resize-passes", &O::resize_passes, {"pillow13", "pillow12"},
                "Whose order of the two passes of a resize");
   table.number("-j,--workers", &O::workers, 0, 256, "Threads that load images, for each rank",
@@ -182,7 +197,8 @@ void add_optimisation_options(TableBuilder& table) {
   table.group("Optimisation");
   table.choice("--opt", &O::opt, {"adamw", "adam", "sgd"}, "Optimizer");
   table.number("--lr", &O::lr, 0.0, 1e6, "Learning rate at its highest");
-  table.number("--momentum", &O::momentum, 0.0, 1.0, "Of sgd");
+  table.number("--momentum", &O::momentum, 0.0, 1.0,
+               "Of sgd; onecycle moves it between 0.85 and 0.95 all the same");
   table.flag("--nesterov", &O::nesterov, "Nesterov's momentum in sgd", Effect::results);
   table.number("--weight-decay", &O::weight_decay, 0.0, 1e6, "Weight decay");
   table.choice("--sched", &O::sched,
@@ -191,7 +207,10 @@ void add_optimisation_options(TableBuilder& table) {
                "Learning rate schedule over all steps");
   table.number("--warmup-steps", &O::warmup_steps, std::int64_t{0}, kMostLong,
                "Steps in which the learning rate rises from 0");
-  table.number("--min-lr", &O::min_lr, 0.0, 1e6, "Learning rate at the end of cosine");
+  table.number("--min-lr", &O::min_lr, 0.0, 1e6,
+               "Learning rate at the end of cosine and polynomial; 0: their own (0 and 1e-7)");
+  table.number("--num-cycles", &O::num_cycles, std::int64_t{1}, kMostLong,
+               "Times that cosine-restarts falls");
   table.list("--decay-milestones", &O::decay_milestones, 0, "Steps at which multistep decays");
   table.number("--decay-rate", &O::decay_rate, 0.0, 1.0, "Factor of multistep");
   table.number("--epochs", &O::epochs, 1, 1'000'000, "Times through the data");
@@ -215,7 +234,7 @@ void add_rank_options(TableBuilder& table) {
       "Ranks that each process plays in turn: -n 1 --virtual-ranks 4 gives the bits of -n 4",
       Effect::pace);
   table.number("--threads", &O::threads, 0, 1024, "Of each process; 0: its share of the CPUs");
-  table.choice("--device", &O::device, {"auto", "cpu"}, "What to compute on");
+  table.choice("--device", &O::device, {"auto", "cpu", "cuda"}, "What to compute on");
   table.choice("--all-reduce", &O::all_reduce, {"direct", "ring"}, "How gradients are summed");
   table.number("--bucket-cap-mb", &O::bucket_cap_mb, 1e-3, 1e6,
                "Megabytes of gradients that are summed at a time", Effect::pace);
@@ -271,6 +290,39 @@ void set_option(const std::vector<OptionSpec>& table, TrainOptions& options, con
     spec->set(options, value);
   } catch (const UsageError& error) {
     throw UsageError(fmt::format("{}: {}", source, error.what()));
+  }
+}
+
+/// An option that matters only where `chooser` has one of these values.
+struct Use {
+  std::string key;
+  std::string chooser;
+  std::vector<std::string> values;
+};
+
+std::vector<Use> uses() {
+  return {{"warmup-steps",
+           "sched",
+           {"cosine", "cosine-restarts", "linear", "polynomial", "inverse-sqrt", "constant"}},
+          {"min-lr", "sched", {"cosine", "polynomial"}},
+          {"num-cycles", "sched", {"cosine-restarts"}},
+          {"decay-milestones", "sched", {"multistep"}},
+          {"decay-rate", "sched", {"multistep"}},
+          {"momentum", "opt", {"sgd"}}};
+}
+
+/// An option that would do nothing is a misunderstanding.
+void require_use(const TrainOptions& options) {
+  const std::vector<OptionSpec> table = train_option_table();
+  const TrainOptions defaults;
+  for (const Use& use : uses()) {
+    const OptionSpec& spec = *find(table, use.key);
+    const std::string chosen = find(table, use.chooser)->get(options);
+    if (spec.get(options) == spec.get(defaults)) continue;
+    if (std::find(use.values.begin(), use.values.end(), chosen) != use.values.end()) continue;
+    throw UsageError(fmt::format("--{} {}: --{} {} has no use for it (it is for {})", use.key,
+                                 spec.get(options), use.chooser, chosen,
+                                 fmt::join(use.values, ", ")));
   }
 }
 
@@ -330,6 +382,7 @@ void set_option(TrainOptions& options, const std::string& key, const std::string
 }
 
 void validate(const TrainOptions& options) {
+  require_use(options);
   if (options.data.empty()) {
     throw UsageError(
         "which photos? Give a folder: collar train DIR (`collar data synth DIR` makes one)");
@@ -342,6 +395,13 @@ void validate(const TrainOptions& options) {
   }
   if (options.sched == "multistep" && options.decay_milestones.empty()) {
     throw UsageError("--sched multistep needs --decay-milestones, the steps at which it decays");
+  }
+  if (options.sched == "cosine-restarts" && options.num_cycles == 1) {
+    throw UsageError("--sched cosine-restarts needs --num-cycles, 2 or more: once is cosine");
+  }
+  if (options.device == "cuda") {
+    throw UsageError(
+        fmt::format("--device cuda: CUDA is {}; cpu is what there is", build_info().cuda));
   }
   if (options.logical_ranks() > 4096) {
     throw UsageError(fmt::format("--ranks {} times --virtual-ranks {} are {} ranks; at most 4096",
@@ -423,6 +483,7 @@ TrainCommandLine::TrainCommandLine(CLI::App& command) : table_(train_option_tabl
     } else {
       option = command.add_option(spec.flags, texts_[spec.key], spec.help);
       option->type_name(spec.placeholder);
+      option->take_last();
       option->default_str(spec.get(defaults));
       if (spec.list) option->join(',');
     }

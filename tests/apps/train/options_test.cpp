@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "apps/train_options.hpp"
+#include "apps/train/options.hpp"
 
 #include <catch2/catch.hpp>
 
 #include "apps/command_line.hpp"
 #include "apps/toml.hpp"
+#include "apps/train/recipe.hpp"
 #include "kernels/core/error.hpp"
-#include "tests/apps/program.hpp"
+#include "tests/apps/support/program.hpp"
 
 using namespace collar::apps;
 using Catch::Matchers::Contains;
@@ -73,13 +74,13 @@ TEST_CASE(
   const auto file = (folder.path() / "config.toml").string();
   collar::test::write_text(file, "lr = 0.1\nepochs = 4\nseed = 5\nbatch_size = 6\n");
   const TrainOptions options =
-      resolve({"photos", "--config", file, "--lr", "0.3", "--set", "momentum=0.5"},
+      resolve({"photos", "--config", file, "--lr", "0.3", "--set", "clip-grad=0.5"},
               {{"COLLAR_LR", "0.2"}, {"COLLAR_EPOCHS", "7"}, {"COLLAR_SEED", ""}});
   CHECK(options.lr == 0.3);
   CHECK(options.epochs == 7);
   CHECK(options.seed == 5);
   CHECK(options.batch_size == 6);
-  CHECK(options.momentum == 0.5);
+  CHECK(options.clip_grad == 0.5);
   CHECK(options.opt == "adamw");
 }
 
@@ -108,6 +109,47 @@ TEST_CASE("Values that do not go together are refused") {
                     Contains("whole numbers"));
   CHECK_THROWS_WITH(resolve({"d", "-n", "1000", "--virtual-ranks", "1000"}), Contains("4096"));
   CHECK_THROWS_WITH(resolve({"d", "--std", "1,0,1"}), Contains("above 0"));
+}
+
+TEST_CASE("An option that would do nothing is refused") {
+  CHECK_THROWS_WITH(resolve({"d", "--sched", "linear", "--min-lr", "1e-5"}),
+                    Contains("--min-lr 1e-05: --sched linear has no use for it (it is for cosine, "
+                             "polynomial)"));
+  for (const char* schedule : {"onecycle", "multistep"}) {
+    CHECK_THROWS_WITH(resolve({"d", "--sched", schedule, "--warmup-steps", "5"}),
+                      Contains("--warmup-steps 5"));
+  }
+  CHECK_THROWS_WITH(resolve({"d", "--decay-rate", "0.5"}), Contains("multistep"));
+  CHECK_THROWS_WITH(resolve({"d", "--num-cycles", "3"}), Contains("cosine-restarts"));
+  CHECK_THROWS_WITH(resolve({"d", "--sched", "cosine-restarts"}), Contains("--num-cycles"));
+  CHECK_THROWS_WITH(resolve({"d", "--momentum", "0.5"}), Contains("sgd"));
+  CHECK_NOTHROW(resolve({"d", "--momentum", "0.9"}));  // says what is so anyway
+}
+
+TEST_CASE("A device that is not there is refused with what there is") {
+  CHECK_THROWS_WITH(resolve({"d", "--device", "cuda"}), Contains("CUDA is off") && Contains("cpu"));
+  CHECK_NOTHROW(resolve({"d", "--device", "cpu"}));
+}
+
+TEST_CASE("What is given twice counts as it was given last") {
+  const TrainOptions options = resolve({"d", "-j", "1", "--lr=1", "-j", "3", "--lr", "2", "--mean",
+                                        "1,1,1", "--mean", "0.5", "0.4", "0.3"});
+  CHECK(options.workers == 3);
+  CHECK(options.lr == 2);
+  CHECK(options.mean == std::vector<double>{0.5, 0.4, 0.3});
+}
+
+TEST_CASE("What the transform decides is written down as it is") {
+  TrainOptions options = resolve({"d", "--transform", "timm"});
+  CHECK_FALSE(options.hflip);
+  resolve_preprocessing(options);
+  CHECK(options.hflip == 0.5);
+  CHECK(options.interpolation == "bicubic");
+  CHECK(options.crop_pct == 0.875);
+  CHECK_THAT(to_toml(options), Contains("hflip = 0.5") && Contains("mean = [0.485,0.456,0.406]"));
+  options = resolve({"d", "--transform", "timm", "--hflip", "0"});
+  resolve_preprocessing(options);
+  CHECK(options.hflip == 0.0);
 }
 
 TEST_CASE("Every option survives the way through config.toml, but for those of one call") {
