@@ -3,14 +3,12 @@
 
 #include <utility>
 
+#include "kernels/core/rounding.hpp"
+
 namespace collar::comm {
 namespace {
 
 constexpr std::int64_t kAlign = 16;  // f32 elements in 64 bytes
-
-std::int64_t rounded_up(std::int64_t value, std::int64_t multiple) {
-  return (value + multiple - 1) / multiple * multiple;
-}
 
 }  // namespace
 
@@ -26,14 +24,14 @@ BucketPlan plan_buckets(std::span<const ParameterSize> parameters, const BucketL
   plan.offsets.resize(parameters.size());
   Bucket open;
   const auto close = [&] {
-    open.end = open.begin + rounded_up(plan.elements - open.begin, kAlign * limits.ranks);
+    open.end = open.begin + round_up(plan.elements - open.begin, kAlign * limits.ranks);
     plan.elements = open.end;
     plan.buckets.push_back(std::move(open));
     open = Bucket{plan.elements, plan.elements, {}};
   };
   for (std::size_t i = parameters.size(); i-- > 0;) {
     plan.offsets[i] = plan.elements;
-    plan.elements += rounded_up(parameters[i].elements, kAlign);
+    plan.elements += round_up(parameters[i].elements, kAlign);
     open.parameters.push_back(i);
     const std::size_t bytes = static_cast<std::size_t>(plan.elements - open.begin) * sizeof(float);
     if (bytes >= (plan.buckets.empty() ? limits.first_bytes : limits.bytes)) close();

@@ -13,17 +13,11 @@
 #include <memory>
 #include <string>
 
-#include "comm/collectives/operation.hpp"
+#include "comm/checked_operations.hpp"
+#include "comm/transport/operation.hpp"
 #include "comm/work.hpp"
 
 namespace collar::comm {
-
-/// How values are combined: the result of `op` over all ranks, times `scale` (floating types only)
-/// in the final store.
-struct Combining {
-  ReduceOp op = ReduceOp::sum;
-  double scale = 1;
-};
 
 class Communicator {
  public:
@@ -36,16 +30,16 @@ class Communicator {
   // may be zero.
 
   /// receive = the combination of all ranks' send. Same count on all ranks.
-  void all_reduce(ConstElements send, Elements receive, Combining how = {});
-  void all_reduce(Elements values, Combining how = {}) { all_reduce(values, values, how); }
-  Work all_reduce_async(ConstElements send, Elements receive, Combining how = {});
-  Work all_reduce_async(Elements values, Combining how = {}) {
+  void all_reduce(ConstElements send, Elements receive, Reduction how = {});
+  void all_reduce(Elements values, Reduction how = {}) { all_reduce(values, values, how); }
+  Work all_reduce_async(ConstElements send, Elements receive, Reduction how = {});
+  Work all_reduce_async(Elements values, Reduction how = {}) {
     return all_reduce_async(values, values, how);
   }
   /// send has size() parts of receive's count; receive = part rank() of the combination. `receive`
   /// may be that part of `send`.
-  void reduce_scatter(ConstElements send, Elements receive, Combining how = {});
-  Work reduce_scatter_async(ConstElements send, Elements receive, Combining how = {});
+  void reduce_scatter(ConstElements send, Elements receive, Reduction how = {});
+  Work reduce_scatter_async(ConstElements send, Elements receive, Reduction how = {});
   /// receive = all ranks' send, one after the other. `send` may be its own part of `receive`.
   void all_gather(ConstElements send, Elements receive);
   Work all_gather_async(ConstElements send, Elements receive);
@@ -53,8 +47,8 @@ class Communicator {
   void broadcast(Elements values, int root);
   Work broadcast_async(Elements values, int root);
   /// As all_reduce, but only the root's receive is written; the others may leave it out.
-  void reduce(ConstElements send, Elements receive, int root, Combining how = {});
-  Work reduce_async(ConstElements send, Elements receive, int root, Combining how = {});
+  void reduce(ConstElements send, Elements receive, int root, Reduction how = {});
+  Work reduce_async(ConstElements send, Elements receive, int root, Reduction how = {});
   /// Returns when all ranks have called it.
   void barrier();
   /// Matching sends and receives have the same count and type. Only the two ranks take part; a send
@@ -79,14 +73,7 @@ class Communicator {
   virtual void run(Operation operation) = 0;
 
  private:
-  void check_peer(const char* what, int peer) const;
-  Operation all_reduce_operation(ConstElements send, Elements receive, Combining how) const;
-  Operation reduce_scatter_operation(ConstElements send, Elements receive, Combining how) const;
-  Operation all_gather_operation(ConstElements send, Elements receive) const;
-  Operation broadcast_operation(Elements values, int root) const;
-  Operation reduce_operation(ConstElements send, Elements receive, int root, Combining how) const;
-  Operation send_operation(ConstElements values, int peer) const;
-  Operation receive_operation(Elements values, int peer) const;
+  GroupMember me() const { return {rank(), size()}; }
 };
 
 }  // namespace collar::comm

@@ -6,8 +6,7 @@
 
 #include <utility>
 
-#include "comm/collectives/direct.hpp"
-#include "comm/collectives/ring.hpp"
+#include "comm/collectives/algorithm_set.hpp"
 #include "kernels/core/error.hpp"
 
 namespace collar::comm {
@@ -95,30 +94,11 @@ void HostCommunicator::abort(const std::string& reason) {
 void HostCommunicator::carry_out(Operation operation) {
   if (operation.collective == Collective::send || operation.collective == Collective::receive)
     return carry_out_message(operation);
-  operation.algorithm = transport_->peer_memory() == nullptr
-                            ? Algorithm::ring
-                            : options_.algorithms.choose(operation.collective, operation.bytes());
-  const bool is_direct = operation.algorithm == Algorithm::direct;
+  operation.algorithm = options_.algorithms.choose(operation.collective, operation.bytes());
+  if (transport_->peer_memory() == nullptr && set_of(operation.algorithm).needs_peer_memory)
+    operation.algorithm = Algorithm::ring;
   transport_->begin(operation, options_.timeout);
-  switch (operation.collective) {
-    case Collective::all_reduce:
-      (is_direct ? direct::all_reduce : ring::all_reduce)(*transport_, operation);
-      break;
-    case Collective::reduce_scatter:
-      (is_direct ? direct::reduce_scatter : ring::reduce_scatter)(*transport_, operation);
-      break;
-    case Collective::all_gather:
-      (is_direct ? direct::all_gather : ring::all_gather)(*transport_, operation);
-      break;
-    case Collective::broadcast:
-      (is_direct ? direct::broadcast : ring::broadcast)(*transport_, operation);
-      break;
-    case Collective::reduce:
-      (is_direct ? direct::reduce : ring::reduce)(*transport_, operation);
-      break;
-    default:
-      break;  // a barrier: to have begun together is all
-  }
+  set_of(operation.algorithm).carry_out(*transport_, operation);
   transport_->end();
 }
 

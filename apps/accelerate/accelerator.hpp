@@ -85,7 +85,8 @@ class Accelerator {
   /// Binds any of: a model (moved to the device; all ranks get rank 0's values), optimizers of its
   /// parameters, loaders (sharded over the logical ranks), schedules (advanced once for each
   /// logical rank, as accelerate does). All ranks call it with the same arguments. The objects
-  /// outlive the accelerator or are not used after it.
+  /// may outlive the accelerator: their tensors can still be read, but nothing can be computed with
+  /// them, and no step or batch be asked for.
   template <typename... Objects>
   void prepare(Objects&... objects) {
     (bind(objects), ...);

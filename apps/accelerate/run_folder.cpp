@@ -10,7 +10,6 @@
 #include <chrono>
 #include <cinttypes>
 #include <cstdio>
-#include <cstring>
 #include <fstream>
 #include <span>
 #include <system_error>
@@ -77,8 +76,8 @@ void make_folder(const fs::path& folder) {
 
 /// The folder, open and locked as long as the descriptor lives: the kernel unlocks it whatever
 /// becomes of this process. Where the file system has no locks, it is not locked.
-comm::FileDescriptor locked(const fs::path& folder) {
-  comm::FileDescriptor descriptor(open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+FileDescriptor locked(const fs::path& folder) {
+  FileDescriptor descriptor(open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   const auto deadline = comm::Deadline::after(kPatience);
   while (descriptor && flock(descriptor.get(), LOCK_EX | LOCK_NB) != 0) {
     if (errno != EWOULDBLOCK && errno != EINTR) break;
@@ -196,14 +195,11 @@ void RunFolder::log(const EpochMetrics& values) {
 }
 
 void RunFolder::append(const fs::path& file, const std::string& line) {
-  // Opened for each line: a file that was moved or a disk that was full is no trouble for ever, and
-  // one write of one line leaves no half line of a process that is killed.
-  const int descriptor = open(file.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
-  if (descriptor < 0) return failed(file, std::strerror(errno));
-  const ssize_t written = write(descriptor, line.data(), line.size());
-  const int error = errno;
-  close(descriptor);
-  if (written < 0) return failed(file, std::strerror(error));
+  // Opened for each line, so that logging goes on once a moved file or a full disk is put right;
+  // and one write of one line leaves no half line of a process that is killed.
+  const FileDescriptor target(open(file.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666));
+  const ssize_t written = target ? write(target.get(), line.data(), line.size()) : -1;
+  if (written < 0) return failed(file, system_error_text(errno));
   if (static_cast<std::size_t>(written) < line.size()) failed(file, "the disk is full");
 }
 

@@ -12,7 +12,7 @@
 #include <optional>
 #include <string>
 
-#include "comm/rendezvous/file_descriptor.hpp"
+#include "engine/io/file_descriptor.hpp"
 
 namespace collar::apps {
 
@@ -87,7 +87,7 @@ class RunFolder {
   void failed(const std::filesystem::path& file, const std::string& reason);
 
   std::filesystem::path folder_;
-  comm::FileDescriptor lock_;
+  FileDescriptor lock_;
   Warn warn_;
   std::int64_t failures_ = 0;
 };

@@ -22,6 +22,7 @@
 #include "apps/launch/reserved_port.hpp"
 #include "apps/launch/signal_queue.hpp"
 #include "comm/rendezvous/handshake.hpp"
+#include "engine/io/file_descriptor.hpp"
 #include "kernels/core/error.hpp"
 #include "kernels/runtime/cpu_context.hpp"
 
@@ -32,7 +33,7 @@ using Clock = std::chrono::steady_clock;
 
 struct Rank {
   pid_t pid = -1;
-  int pipe = -1;
+  FileDescriptor pipe{};  ///< what it prints; empty for rank 0, and at the end
   RankOutput output;
   bool running = false;
   int status = 0;  ///< as waitpid gives it
@@ -113,18 +114,13 @@ class Job {
     Rank& rank = ranks_[static_cast<std::size_t>(number)];
     int ends[2] = {-1, -1};
     if (number > 0 && pipe2(ends, O_CLOEXEC) != 0) {
-      throw DeviceError(fmt::format("launch: cannot make a pipe: {}", std::strerror(errno)));
+      throw DeviceError("launch: cannot make a pipe: " + system_error_text(errno));
     }
-    rank.pipe = ends[0];
-    command.output = ends[1];
-    if (number > 0) fcntl(rank.pipe, F_SETFL, O_NONBLOCK);
-    try {
-      rank.pid = start(command);
-    } catch (...) {
-      if (number > 0) close(ends[1]);
-      throw;
-    }
-    if (number > 0) close(ends[1]);
+    rank.pipe.reset(ends[0]);
+    const FileDescriptor other_end(ends[1]);
+    command.output = other_end.get();
+    if (number > 0) fcntl(rank.pipe.get(), F_SETFL, O_NONBLOCK);
+    rank.pid = start(command);
     rank.running = true;
     guard_.add(rank.pid);
   }
@@ -135,7 +131,8 @@ class Job {
 
   void wait_for_news() {
     std::vector<pollfd> sources = {{signals_.descriptor(), POLLIN, 0}};
-    for (const Rank& rank : ranks_) sources.push_back({rank.pipe, POLLIN, 0});  // -1 is skipped
+    for (const Rank& rank : ranks_)
+      sources.push_back({rank.pipe.get(), POLLIN, 0});  // -1 is skipped
     int timeout = -1;
     if (deadline_) {
       const auto left =
@@ -151,14 +148,14 @@ class Job {
   /// Takes what is there, without waiting; a rank that prints faster than we read waits for us.
   void read_output(Rank& rank) {
     std::array<char, 65536> buffer;
-    for (int round = 0; rank.pipe >= 0 && round < 64; ++round) {
-      const ssize_t got = read(rank.pipe, buffer.data(), buffer.size());
+    for (int round = 0; rank.pipe && round < 64; ++round) {
+      const ssize_t got = read(rank.pipe.get(), buffer.data(), buffer.size());
       if (got > 0) {
         rank.output.take({buffer.data(), static_cast<std::size_t>(got)});
       } else if (got < 0 && errno == EINTR) {
         continue;
       } else {
-        if (got == 0) close(std::exchange(rank.pipe, -1));
+        if (got == 0) rank.pipe.reset();
         return;
       }
     }
@@ -281,7 +278,7 @@ class Job {
         guard_.remove(rank.pid);
         rank.running = false;
       }
-      if (rank.pipe >= 0) close(std::exchange(rank.pipe, -1));
+      rank.pipe.reset();
     }
   }
 

@@ -2,7 +2,6 @@
 #include "apps/launch/orphan_guard.hpp"
 
 #include <fcntl.h>
-#include <fmt/format.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
@@ -10,7 +9,6 @@
 
 #include <array>
 #include <cerrno>
-#include <cstring>
 
 #include "kernels/core/error.hpp"
 
@@ -48,31 +46,29 @@ namespace {
 OrphanGuard::OrphanGuard() {
   int ends[2];
   if (pipe2(ends, O_CLOEXEC) != 0) {
-    throw DeviceError(fmt::format("launch: cannot make a pipe: {}", std::strerror(errno)));
+    throw DeviceError("launch: cannot make a pipe: " + system_error_text(errno));
   }
+  const FileDescriptor input(ends[0]);
+  pipe_.reset(ends[1]);
   guard_ = fork();
   if (guard_ == 0) {
     close(ends[1]);
     guard(ends[0]);
   }
-  const int error = errno;
-  close(ends[0]);
   if (guard_ < 0) {
-    close(ends[1]);
-    throw DeviceError(fmt::format("launch: cannot start a process: {}", std::strerror(error)));
+    throw DeviceError("launch: cannot start a process: " + system_error_text(errno));
   }
-  pipe_ = ends[1];
 }
 
 OrphanGuard::~OrphanGuard() {
-  close(pipe_);
+  pipe_.reset();
   while (waitpid(guard_, nullptr, 0) < 0 && errno == EINTR) {
   }
 }
 
 void OrphanGuard::send(pid_t message) const {
   // A guard that is gone cannot be helped; PR_SET_PDEATHSIG still stands.
-  while (write(pipe_, &message, sizeof(message)) < 0 && errno == EINTR) {
+  while (write(pipe_.get(), &message, sizeof(message)) < 0 && errno == EINTR) {
   }
 }
 

@@ -5,6 +5,8 @@
 
 #include <sys/types.h>
 
+#include "engine/io/file_descriptor.hpp"
+
 namespace collar::apps {
 
 class OrphanGuard {
@@ -25,7 +27,7 @@ class OrphanGuard {
   void send(pid_t message) const;
 
   pid_t guard_ = -1;
-  int pipe_ = -1;
+  FileDescriptor pipe_;
 };
 
 }  // namespace collar::apps

@@ -6,43 +6,20 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstring>
-#include <utility>
 
 #include "apps/accelerate/printable.hpp"
 #include "kernels/core/error.hpp"
 
 namespace collar::apps {
 
-void write_all(int descriptor, std::string_view text) {
-  while (!text.empty()) {
-    const ssize_t written = write(descriptor, text.data(), text.size());
-    if (written < 0 && errno == EINTR) continue;
-    if (written <= 0) return;
-    text.remove_prefix(static_cast<std::size_t>(written));
-  }
-}
-
 RankOutput::RankOutput(int rank, const std::optional<std::filesystem::path>& log,
                        std::optional<int> tee)
     : rank_(rank), tee_(tee) {
   if (!log) return;
-  log_ = open(log->c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
-  if (log_ < 0) {
-    throw UsageError(fmt::format("cannot write {}: {}", log->string(), std::strerror(errno)));
+  log_.reset(open(log->c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666));
+  if (!log_) {
+    throw UsageError(fmt::format("cannot write {}: {}", log->string(), system_error_text(errno)));
   }
-}
-
-RankOutput::RankOutput(RankOutput&& other) noexcept
-    : rank_(other.rank_),
-      tee_(other.tee_),
-      log_(std::exchange(other.log_, -1)),
-      log_trouble_(std::move(other.log_trouble_)),
-      line_(std::move(other.line_)),
-      lines_(std::move(other.lines_)) {}
-
-RankOutput::~RankOutput() {
-  if (log_ >= 0) close(log_);
 }
 
 void RankOutput::take(std::string_view bytes) {
@@ -69,13 +46,12 @@ void RankOutput::end_line() {
 }
 
 void RankOutput::write_log(std::string_view bytes) {
-  while (log_ >= 0 && !bytes.empty()) {
-    const ssize_t written = write(log_, bytes.data(), bytes.size());
+  while (log_ && !bytes.empty()) {
+    const ssize_t written = write(log_.get(), bytes.data(), bytes.size());
     if (written < 0 && errno == EINTR) continue;
     if (written < 0) {
-      log_trouble_ = std::strerror(errno);
-      close(std::exchange(log_, -1));
-      return;
+      log_trouble_ = system_error_text(errno);
+      return log_.reset();
     }
     bytes.remove_prefix(static_cast<std::size_t>(written));
   }

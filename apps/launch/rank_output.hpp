@@ -9,6 +9,8 @@
 #include <string>
 #include <string_view>
 
+#include "engine/io/file_descriptor.hpp"
+
 namespace collar::apps {
 
 class RankOutput {
@@ -19,9 +21,6 @@ class RankOutput {
   /// `log`: the file to append to; `tee`: the descriptor complete lines are shown on. Throws
   /// UsageError if the log cannot be opened.
   RankOutput(int rank, const std::optional<std::filesystem::path>& log, std::optional<int> tee);
-  ~RankOutput();
-  RankOutput(RankOutput&& other) noexcept;
-  RankOutput& operator=(RankOutput&&) = delete;
 
   void take(std::string_view bytes);
   /// The rank will print no more: a last line without an end is complete.
@@ -37,13 +36,10 @@ class RankOutput {
 
   int rank_;
   std::optional<int> tee_;
-  int log_ = -1;
+  FileDescriptor log_;  // empty without a log, or when it could not be written
   std::string log_trouble_;
   std::string line_;
   std::deque<std::string> lines_;
 };
-
-/// Writes all of it, whatever comes; a descriptor nobody reads is no reason to stop.
-void write_all(int descriptor, std::string_view text);
 
 }  // namespace collar::apps

@@ -9,9 +9,9 @@
 
 #include <cerrno>
 #include <cstdlib>
-#include <cstring>
 #include <sstream>
 
+#include "engine/io/file_descriptor.hpp"
 #include "kernels/core/error.hpp"
 
 namespace collar::apps {
@@ -71,7 +71,7 @@ struct Prepared {
 std::string find_program(const std::string& name) {
   if (name.find('/') != std::string::npos) {
     if (access(name.c_str(), X_OK) == 0) return name;
-    throw UsageError(fmt::format("cannot run {}: {}", name, std::strerror(errno)));
+    throw UsageError(fmt::format("cannot run {}: {}", name, system_error_text(errno)));
   }
   const char* path = std::getenv("PATH");
   std::istringstream folders(path != nullptr ? path : "/usr/local/bin:/usr/bin:/bin");
@@ -87,22 +87,20 @@ pid_t start(const RankCommand& command) {
   std::vector<std::string> environment = environment_with(command.variables);
   const std::vector<char*> argument_pointers = pointers_to(arguments);
   const std::vector<char*> environment_pointers = pointers_to(environment);
-  const int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
-  if (null < 0) throw DeviceError(fmt::format("cannot open /dev/null: {}", std::strerror(errno)));
+  const FileDescriptor null(open("/dev/null", O_RDONLY | O_CLOEXEC));
+  if (!null) throw DeviceError("cannot open /dev/null: " + system_error_text(errno));
   const Prepared prepared{command.program.c_str(),
                           argument_pointers.data(),
                           environment_pointers.data(),
-                          null,
+                          null.get(),
                           command.output,
                           getpid()};
   volatile int error = 0;
   const pid_t pid = vfork();
   if (pid == 0) become(prepared, &error);
   if (pid < 0) error = errno;
-  close(null);
   if (pid < 0 || error != 0) {
-    throw UsageError(
-        fmt::format("cannot run {}: {}", command.program, std::strerror(static_cast<int>(error))));
+    throw UsageError(fmt::format("cannot run {}: {}", command.program, system_error_text(error)));
   }
   return pid;
 }

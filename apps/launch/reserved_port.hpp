@@ -5,20 +5,19 @@
 // which the port belongs to no one.
 #pragma once
 
+#include "engine/io/file_descriptor.hpp"
+
 namespace collar::apps {
 
 class ReservedPort {
  public:
-  /// Takes a port of the kernel's choice. Throws RankLostError if there is none.
+  /// Takes a port of the kernel's choice. Throws DeviceError if there is none.
   ReservedPort();
-  ~ReservedPort();
-  ReservedPort(const ReservedPort&) = delete;
-  ReservedPort& operator=(const ReservedPort&) = delete;
 
   int port() const { return port_; }
 
  private:
-  int socket_;
+  FileDescriptor socket_;
   int port_ = 0;
 };
 

@@ -6,6 +6,8 @@
 
 #include <initializer_list>
 
+#include "engine/io/file_descriptor.hpp"
+
 namespace collar::apps {
 
 class SignalQueue {
@@ -18,13 +20,13 @@ class SignalQueue {
   SignalQueue& operator=(const SignalQueue&) = delete;
 
   /// Readable when a signal waits.
-  int descriptor() const { return descriptor_; }
+  int descriptor() const { return descriptor_.get(); }
   /// The next signal, or 0 if none waits.
   int next() const;
 
  private:
   sigset_t before_{};
-  int descriptor_ = -1;
+  FileDescriptor descriptor_;
 };
 
 }  // namespace collar::apps

@@ -8,6 +8,7 @@
 #include <system_error>
 
 #include "kernels/core/error.hpp"
+#include "kernels/core/rounding.hpp"
 
 namespace collar::apps {
 namespace {
@@ -18,10 +19,6 @@ std::array<double, 3> three(const std::vector<double>& values,
                             const std::array<double, 3>& otherwise) {
   if (values.empty()) return otherwise;
   return {values.at(0), values.at(1), values.at(2)};
-}
-
-std::int64_t ceil_div(std::int64_t a, std::int64_t b) {
-  return (a + b - 1) / b;
 }
 
 std::string how_to_fetch(const nn::ModelInfo& info) {

@@ -10,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-#include "comm/collectives/operation.hpp"
+#include "comm/transport/operation.hpp"
 
 namespace collar::comm {
 

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "comm/collectives/partition.hpp"
+#include "kernels/core/rounding.hpp"
 
 namespace collar::comm::direct {
 namespace {
@@ -36,6 +37,10 @@ struct Call {
   std::size_t staged_elements(std::size_t shares) const {
     return memory.staging(rank, 0).size() / shares / kLineBytes * per_line;
   }
+  /// Where rank `peer` has what lies at `local` here.
+  std::byte* counterpart(int peer, const void* local) const {
+    return static_cast<std::byte*>(memory.counterpart(peer, local));
+  }
   void copy(void* to, const void* from, std::size_t elements) const {
     if (to != from && elements != 0) std::memcpy(to, from, elements * element_bytes);
   }
@@ -54,7 +59,7 @@ struct Call {
 template <typename Stage, typename Work, typename Collect>
 void through_staging(const Call& call, std::size_t count, std::size_t piece_elements, Stage stage,
                      Work work, Collect collect) {
-  const std::size_t pieces = (count + piece_elements - 1) / piece_elements;
+  const std::size_t pieces = ceil_div(count, piece_elements);
   const auto with = [&](auto&& step, std::size_t piece) {
     const std::size_t begin = piece * piece_elements;
     step(piece, begin, std::min(piece_elements, count - begin));
@@ -70,28 +75,25 @@ void through_staging(const Call& call, std::size_t count, std::size_t piece_elem
   }
 }
 
-/// Reduces this rank's part of `count` elements that begin at sources[peer], into targets.
-void reduce_own_part(const Call& call, std::vector<const void*> sources, std::vector<void*> targets,
-                     std::size_t count) {
-  const Part part = part_of(count, call.ranks, static_cast<std::size_t>(call.rank), call.per_line);
-  const std::size_t offset = part.begin * call.element_bytes;
-  for (const void*& source : sources) source = static_cast<const std::byte*>(source) + offset;
-  for (void*& target : targets) target = static_cast<std::byte*>(target) + offset;
-  if (part.count > 0) reduce_tree(call.operation.reduction(), sources, targets, part.count);
-}
-
-/// all_reduce and reduce differ in who gets the result: everybody, or the rank `only`.
+/// all_reduce and reduce differ in who gets the result: the ranks [first, last).
 void reduce_to(Transport& transport, const Operation& operation, int first, int last) {
   const Call call(transport, operation);
-  const auto wants = [&](int peer) { return peer >= first && peer < last; };
-  if (call.is_shared()) {
+  // Reduces this rank's part of `count` elements, which begin at from(peer) and to(peer).
+  const auto reduce_own_part = [&](std::size_t count, auto&& from, auto&& to) {
+    const Part part =
+        part_of(count, call.ranks, static_cast<std::size_t>(call.rank), call.per_line);
+    if (part.count == 0) return;
+    const std::size_t offset = part.begin * call.element_bytes;
     std::vector<const void*> sources;
     std::vector<void*> targets;
-    for (int peer = 0; peer < call.size; ++peer) {
-      sources.push_back(call.memory.counterpart(peer, operation.send));
-      if (wants(peer)) targets.push_back(call.memory.counterpart(peer, operation.receive));
-    }
-    reduce_own_part(call, sources, targets, operation.count);
+    for (int peer = 0; peer < call.size; ++peer) sources.push_back(from(peer) + offset);
+    for (int peer = first; peer < last; ++peer) targets.push_back(to(peer) + offset);
+    reduce_tree(operation.dtype, operation.reduction, sources, targets, part.count);
+  };
+  if (call.is_shared()) {
+    reduce_own_part(
+        operation.count, [&](int peer) { return call.counterpart(peer, operation.send); },
+        [&](int peer) { return call.counterpart(peer, operation.receive); });
     call.memory.barrier();
     return;
   }
@@ -101,16 +103,12 @@ void reduce_to(Transport& transport, const Operation& operation, int first, int 
         call.copy(call.staged(call.rank, piece), call.send(begin), n);
       },
       [&](std::size_t piece, std::size_t, std::size_t n) {
-        std::vector<const void*> sources;
-        std::vector<void*> targets;
-        for (int peer = 0; peer < call.size; ++peer) {
-          sources.push_back(call.staged(peer, piece));
-          if (wants(peer)) targets.push_back(call.staged(peer, piece));
-        }
-        reduce_own_part(call, sources, targets, n);
+        const auto staged = [&](int peer) { return call.staged(peer, piece); };
+        reduce_own_part(n, staged, staged);
       },
       [&](std::size_t piece, std::size_t begin, std::size_t n) {
-        if (wants(call.rank)) call.copy(call.receive(begin), call.staged(call.rank, piece), n);
+        if (call.rank >= first && call.rank < last)
+          call.copy(call.receive(begin), call.staged(call.rank, piece), n);
       });
 }
 
@@ -128,19 +126,19 @@ void reduce_scatter(Transport& transport, const Operation& operation) {
   const Call call(transport, operation);
   const std::size_t count = operation.count;
   const std::size_t own = static_cast<std::size_t>(call.rank) * count;
-  const auto reduce_into = [&](const std::vector<const void*>& sources, void* target,
-                               std::size_t n) {
-    reduce_tree(operation.reduction(), sources, {&target, 1}, n);
+  const auto reduce_all = [&](auto&& from, void* target, std::size_t n) {
+    std::vector<const void*> sources;
+    for (int peer = 0; peer < call.size; ++peer) sources.push_back(from(peer));
+    reduce_tree(operation.dtype, operation.reduction, sources, {&target, 1}, n);
   };
   if (call.is_shared()) {
-    std::vector<const void*> sources;
-    for (int peer = 0; peer < call.size; ++peer)
-      sources.push_back(call.memory.counterpart(peer, call.send(own)));
-    reduce_into(sources, call.receive(), count);
+    reduce_all([&](int peer) { return call.counterpart(peer, call.send(own)); }, call.receive(),
+               count);
     call.memory.barrier();
     return;
   }
   const std::size_t piece_elements = call.staged_elements(call.ranks);
+  const std::size_t own_share = static_cast<std::size_t>(call.rank) * piece_elements;
   through_staging(
       call, count, piece_elements,
       [&](std::size_t piece, std::size_t begin, std::size_t n) {
@@ -149,11 +147,8 @@ void reduce_scatter(Transport& transport, const Operation& operation) {
                     call.send(part * count + begin), n);
       },
       [&](std::size_t piece, std::size_t begin, std::size_t n) {
-        std::vector<const void*> sources;
-        for (int peer = 0; peer < call.size; ++peer)
-          sources.push_back(
-              call.staged(peer, piece, static_cast<std::size_t>(call.rank) * piece_elements));
-        reduce_into(sources, call.receive(begin), n);
+        reduce_all([&](int peer) { return call.staged(peer, piece, own_share); },
+                   call.receive(begin), n);
       },
       [](std::size_t, std::size_t, std::size_t) {});
 }
@@ -164,7 +159,7 @@ void all_gather(Transport& transport, const Operation& operation) {
   const std::size_t own = static_cast<std::size_t>(call.rank) * count;
   if (call.is_shared()) {
     for (int peer = 0; peer < call.size; ++peer)
-      call.copy(call.memory.counterpart(peer, call.receive(own)), call.send(), count);
+      call.copy(call.counterpart(peer, call.receive(own)), call.send(), count);
     call.memory.barrier();
     return;
   }
@@ -186,7 +181,7 @@ void broadcast(Transport& transport, const Operation& operation) {
   const int root = operation.peer;
   if (call.is_shared()) {
     if (call.rank != root)
-      call.copy(call.receive(), call.memory.counterpart(root, operation.receive), operation.count);
+      call.copy(call.receive(), call.counterpart(root, operation.receive), operation.count);
     call.memory.barrier();
     return;
   }

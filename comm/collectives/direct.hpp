@@ -7,7 +7,7 @@
 // Order of addition: exactly the tree of reduce_tree over the ranks, whatever the pieces.
 #pragma once
 
-#include "comm/collectives/operation.hpp"
+#include "comm/transport/operation.hpp"
 #include "comm/transport/transport.hpp"
 
 namespace collar::comm::direct {

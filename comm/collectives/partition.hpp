@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <cstddef>
 
+#include "kernels/core/rounding.hpp"
+
 namespace collar::comm {
 
 struct Part {
@@ -16,8 +18,7 @@ struct Part {
 /// Part `index` of `parts` of `count` elements of which `per_line` fill a cache line.
 constexpr Part part_of(std::size_t count, std::size_t parts, std::size_t index,
                        std::size_t per_line) {
-  const std::size_t lines = (count + per_line - 1) / per_line;
-  const std::size_t size = (lines + parts - 1) / parts * per_line;
+  const std::size_t size = ceil_div(ceil_div(count, per_line), parts) * per_line;
   const std::size_t begin = std::min(index * size, count);
   return {begin, std::min(size, count - begin)};
 }

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "comm/collectives/partition.hpp"
+#include "kernels/core/rounding.hpp"
 
 namespace collar::comm::ring {
 namespace {
@@ -19,14 +20,14 @@ class Parts {
  public:
   Parts(Transport& transport, const Operation& operation, std::byte* data, std::vector<Part> parts)
       : transport_(transport),
-        element_bytes_(operation.element_bytes()),
+        dtype_(operation.dtype),
         data_(data),
         parts_(std::move(parts)),
         n_(transport.size()),
         rank_(transport.rank()) {}
 
-  std::byte* data(int part) const { return data_ + at(part).begin * element_bytes_; }
-  std::size_t bytes(int part) const { return at(part).count * element_bytes_; }
+  std::byte* data(int part) const { return data_ + at(part).begin * size_of(dtype_); }
+  std::size_t bytes(int part) const { return at(part).count * size_of(dtype_); }
 
   /// After this, the part `rank` holds the reduction over all ranks. The last step applies the
   /// scale.
@@ -51,18 +52,18 @@ class Parts {
   /// Sends a part to the next rank while another comes from the one before.
   void pass(int outgoing, int incoming, const Reduction* reduction) const {
     const Outgoing out{(rank_ + 1) % n_, data(outgoing), bytes(outgoing)};
-    const Incoming in{(rank_ + n_ - 1) % n_, data(incoming), bytes(incoming), reduction};
+    const Incoming in{(rank_ + n_ - 1) % n_, data(incoming), bytes(incoming), reduction, dtype_};
     transport_.exchange({&out, 1}, {&in, 1});
   }
 
   void scale_own(const Reduction& reduction) const {
     const void* const source = data(0);
     void* const destination = data(0);
-    reduce_tree(reduction, {&source, 1}, {&destination, 1}, at(0).count);
+    reduce_tree(dtype_, reduction, {&source, 1}, {&destination, 1}, at(0).count);
   }
 
   Transport& transport_;
-  std::size_t element_bytes_;
+  DType dtype_;
   std::byte* data_;
   std::vector<Part> parts_;
   int n_, rank_;
@@ -98,7 +99,7 @@ void all_reduce(Transport& transport, const Operation& operation) {
   copy_unless_same(operation.receive, operation.send, operation.bytes());
   const Parts parts(transport, operation, as_bytes(operation.receive),
                     divided(operation.count, transport.size(), operation.element_bytes()));
-  parts.reduce_scatter(operation.reduction());
+  parts.reduce_scatter(operation.reduction);
   parts.all_gather();
 }
 
@@ -107,7 +108,7 @@ void reduce_scatter(Transport& transport, const Operation& operation) {
   const auto* send = static_cast<const std::byte*>(operation.send);
   std::vector<std::byte> work(send, send + n * operation.bytes());
   const Parts parts(transport, operation, work.data(), uniform(operation.count, transport.size()));
-  parts.reduce_scatter(operation.reduction());
+  parts.reduce_scatter(operation.reduction);
   copy_unless_same(operation.receive, parts.data(transport.rank()), operation.bytes());
 }
 
@@ -124,7 +125,7 @@ void broadcast(Transport& transport, const Operation& operation) {
   const bool receives = place > 0;
   const bool sends = place < n - 1;
   std::byte* const data = as_bytes(operation.receive);
-  const std::size_t segments = (operation.bytes() + kSegmentBytes - 1) / kSegmentBytes;
+  const std::size_t segments = ceil_div(operation.bytes(), kSegmentBytes);
   const auto bytes_of = [&](std::size_t segment) {
     return std::min(kSegmentBytes, operation.bytes() - segment * kSegmentBytes);
   };
@@ -147,7 +148,7 @@ void reduce(Transport& transport, const Operation& operation) {
   std::vector<std::byte> work(send, send + operation.bytes());
   const Parts parts(transport, operation, work.data(),
                     divided(operation.count, transport.size(), operation.element_bytes()));
-  parts.reduce_scatter(operation.reduction());
+  parts.reduce_scatter(operation.reduction);
   const int rank = transport.rank();
   if (rank != operation.peer) {
     const Outgoing out{operation.peer, parts.data(rank), parts.bytes(rank)};

@@ -9,7 +9,7 @@
 // every addition, because they travel as such.
 #pragma once
 
-#include "comm/collectives/operation.hpp"
+#include "comm/transport/operation.hpp"
 #include "comm/transport/transport.hpp"
 
 namespace collar::comm::ring {

@@ -10,8 +10,8 @@
 #include <string_view>
 #include <vector>
 
-#include "comm/rendezvous/file_descriptor.hpp"
 #include "comm/rendezvous/socket.hpp"
+#include "engine/io/file_descriptor.hpp"
 #include "kernels/core/error.hpp"
 
 namespace collar::comm {

@@ -4,6 +4,9 @@
 #include <algorithm>
 #include <bit>
 
+#include "comm/transport/fabric.hpp"
+#include "kernels/core/rounding.hpp"
+
 namespace collar::comm {
 namespace {
 
@@ -11,11 +14,6 @@ namespace {
 constexpr std::size_t kMailboxBudget = std::size_t{4} << 20;
 constexpr std::size_t kSmallestMailbox = std::size_t{8} << 10;
 constexpr std::size_t kLargestMailbox = std::size_t{256} << 10;
-constexpr std::size_t kPage = 4096;
-
-std::size_t round_up(std::size_t value, std::size_t to) {
-  return (value + to - 1) / to * to;
-}
 
 }  // namespace
 
@@ -24,7 +22,7 @@ SegmentLayout::SegmentLayout(int ranks, std::size_t staging_bytes) {
   mailbox_capacity_ =
       std::clamp(std::bit_floor(kMailboxBudget / boxes), kSmallestMailbox, kLargestMailbox);
   staging_half_ = round_up(std::max<std::size_t>(staging_bytes / 2, kPage), kPage);
-  mailboxes_ = round_up(sizeof(ControlBlock) + sizeof(Board), kPage);
+  mailboxes_ = round_up(sizeof(ControlBlock) + sizeof(AbortNotice), kPage);
   staging_ = round_up(mailboxes_ + boxes * (sizeof(Mailbox) + mailbox_capacity_), kPage);
   bytes_ = staging_ + 2 * staging_half_;
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The layout of what ranks share: for each rank a control block, a mailbox from every other rank
-// (one a lane) and a staging area; and one notice board, in rank 0's segment. All words are
+// (one a lane) and a staging area; and one abort notice, in rank 0's segment. All words are
 // lock-free atomics, valid when zero, so that fresh shared memory needs no initialisation.
 #pragma once
 
@@ -58,7 +58,7 @@ struct ControlBlock {
 };
 
 /// The reason why the group has ended; the first to write it wins.
-struct Board {
+struct AbortNotice {
   enum State : std::uint32_t { kEmpty = 0, kWriting = 1, kWritten = 2 };
   static constexpr std::size_t kReasonBytes = 1016;
 
@@ -86,8 +86,8 @@ class SegmentLayout {
   static ControlBlock& control(std::byte* segment) {
     return *reinterpret_cast<ControlBlock*>(segment);
   }
-  static Board& board(std::byte* segment) {
-    return *reinterpret_cast<Board*>(segment + sizeof(ControlBlock));
+  static AbortNotice& abort_notice(std::byte* segment) {
+    return *reinterpret_cast<AbortNotice*>(segment + sizeof(ControlBlock));
   }
   Mailbox& mailbox(std::byte* segment, int from, Lane lane) const {
     const auto index = static_cast<std::size_t>(2 * from + (lane == Lane::message ? 1 : 0));

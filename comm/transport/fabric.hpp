@@ -13,6 +13,8 @@
 
 namespace collar::comm {
 
+inline constexpr std::size_t kPage = 4096;  ///< what segments of memory begin at
+
 /// One zeroed piece of memory a rank, all of the same size, all mapped here. Unmapped with the last
 /// owner.
 struct Window {

@@ -8,7 +8,7 @@
 #include <string>
 
 #include "comm/rendezvous/deadline.hpp"
-#include "comm/rendezvous/file_descriptor.hpp"
+#include "engine/io/file_descriptor.hpp"
 
 namespace collar::comm {
 

@@ -14,6 +14,7 @@
 #include <thread>
 
 #include "kernels/core/error.hpp"
+#include "kernels/core/rounding.hpp"
 
 namespace collar::comm {
 namespace {
@@ -24,7 +25,7 @@ constexpr std::chrono::microseconds kYielding(300);
 constexpr std::chrono::milliseconds kNap(50);
 /// How long a rank that has waited in vain watches the heartbeats of the others to find the silent
 /// one.
-constexpr std::chrono::milliseconds kInquest(200);
+constexpr std::chrono::milliseconds kHeartbeatWatch(200);
 
 void pause_cpu() {
 #if defined(__x86_64__) || defined(__i386__)
@@ -42,9 +43,6 @@ void wake(SharedFlag& word) {
   ::syscall(SYS_futex, &word, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
 }
 
-constexpr std::size_t round_up_to_line(std::size_t value) {
-  return (value + kLine - 1) / kLine * kLine;
-}
 constexpr std::size_t round_down_to_line(std::size_t value) {
   return value / kLine * kLine;
 }
@@ -162,7 +160,7 @@ bool SharedMemoryTransport::push(const Outgoing& outgoing, std::size_t& done, La
   std::memcpy(box.data() + position % capacity, static_cast<const std::byte*>(outgoing.data) + done,
               n);
   done += n;
-  position += round_up_to_line(n);
+  position += round_up(n, kLine);
   box.written.store(position);
   ring(outgoing.peer);
   return true;
@@ -181,9 +179,9 @@ bool SharedMemoryTransport::pull(const Incoming& incoming, std::size_t& done, La
   if (incoming.reduction == nullptr)
     std::memcpy(to, from, n);
   else
-    combine(*incoming.reduction, to, from, n / size_of(incoming.reduction->dtype));
+    combine(incoming.dtype, *incoming.reduction, to, from, n / size_of(incoming.dtype));
   done += n;
-  position += round_up_to_line(n);
+  position += round_up(n, kLine);
   box.read.store(position);
   ring(incoming.peer);
   return true;
@@ -295,8 +293,8 @@ void SharedMemoryTransport::give_up(Involves involves) {
   // not beat.
   std::vector<std::uint64_t> beats;
   for (int peer = 0; peer < size_; ++peer) beats.push_back(control(peer).heartbeat.load());
-  const Deadline inquest = Deadline::after(kInquest);
-  while (!inquest.passed()) {
+  const Deadline watch = Deadline::after(kHeartbeatWatch);
+  while (!watch.passed()) {
     throw_if_aborted();
     control(rank_).heartbeat.fetch_add(1, std::memory_order_relaxed);
     std::this_thread::sleep_for(kNap / 5);
@@ -328,26 +326,27 @@ std::string SharedMemoryTransport::account_of(int peer) const {
 }
 
 void SharedMemoryTransport::throw_if_aborted() const {
-  Board& notice = board();
-  if (notice.state.load() == Board::kWritten) throw RankLostError(notice.reason);
+  AbortNotice& notice = abort_notice();
+  if (notice.state.load() == AbortNotice::kWritten) throw RankLostError(notice.reason);
 }
 
 void SharedMemoryTransport::abort(const std::string& reason) noexcept {
   if (::getpid() != process_) return;
-  Board& notice = board();
-  std::uint32_t expected = Board::kEmpty;
-  if (notice.state.compare_exchange_strong(expected, Board::kWriting)) {
-    const std::size_t n = std::min(reason.size(), Board::kReasonBytes - 1);
+  AbortNotice& notice = abort_notice();
+  std::uint32_t expected = AbortNotice::kEmpty;
+  if (notice.state.compare_exchange_strong(expected, AbortNotice::kWriting)) {
+    const std::size_t n = std::min(reason.size(), AbortNotice::kReasonBytes - 1);
     std::memcpy(notice.reason, reason.data(), n);
     notice.reason[n] = '\0';
-    notice.state.store(Board::kWritten);
+    notice.state.store(AbortNotice::kWritten);
   }
   for (int peer = 0; peer < size_; ++peer) ring(peer);
 }
 
 void SharedMemoryTransport::fail(const std::string& reason) {
   abort(reason);
-  const Deadline patience = Deadline::after(kInquest);  // another rank may be writing its reason
+  const Deadline patience =
+      Deadline::after(kHeartbeatWatch);  // another rank may be writing its reason
   while (!patience.passed()) {
     throw_if_aborted();
     std::this_thread::yield();

@@ -52,7 +52,7 @@ class SharedMemoryTransport final : public Transport, public PeerMemory {
 
   ControlBlock& control(int rank) const { return SegmentLayout::control(segment(rank)); }
   std::byte* segment(int rank) const { return group_.segments[static_cast<std::size_t>(rank)]; }
-  Board& board() const { return SegmentLayout::board(segment(0)); }
+  AbortNotice& abort_notice() const { return SegmentLayout::abort_notice(segment(0)); }
 
   void note_latest(const Operation& operation, std::chrono::nanoseconds timeout);
   void compare_announcements();

@@ -9,12 +9,11 @@
 #include <mutex>
 
 #include "kernels/core/error.hpp"
+#include "kernels/core/rounding.hpp"
 #include "kernels/runtime/cpu_context.hpp"
 
 namespace collar::comm {
 namespace {
-
-constexpr std::size_t kPage = 4096;
 
 /// The segments of one share(), as they come in.
 struct Round {
@@ -33,7 +32,7 @@ struct Group {
 };
 
 std::shared_ptr<std::byte> zeroed_pages(std::size_t bytes) {
-  const std::size_t whole = (bytes + kPage - 1) / kPage * kPage;
+  const std::size_t whole = round_up(bytes, kPage);
   void* const memory = std::aligned_alloc(kPage, whole);
   if (memory == nullptr)
     throw DeviceError(fmt::format("out of memory: {} bytes for the ranks to share", bytes));

@@ -10,8 +10,8 @@
 #include <span>
 #include <string>
 
-#include "comm/collectives/operation.hpp"
-#include "comm/collectives/reduce.hpp"
+#include "comm/transport/operation.hpp"
+#include "comm/transport/reduce.hpp"
 
 namespace collar::comm {
 
@@ -28,6 +28,7 @@ struct Incoming {
   void* data;
   std::size_t bytes;
   const Reduction* reduction = nullptr;
+  DType dtype = DType::u8;  ///< of the values, where they are combined
 };
 
 /// Messages of collectives and of send/receive never mix, whatever their order on the two sides.

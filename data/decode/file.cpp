@@ -9,24 +9,11 @@
 #include <cerrno>
 #include <system_error>
 
+#include "engine/io/file_descriptor.hpp"
 #include "kernels/core/error.hpp"
 
 namespace collar::data {
 namespace {
-
-class FileDescriptor {
- public:
-  explicit FileDescriptor(int fd) : fd_(fd) {}
-  ~FileDescriptor() {
-    if (fd_ >= 0) ::close(fd_);
-  }
-  FileDescriptor(const FileDescriptor&) = delete;
-  FileDescriptor& operator=(const FileDescriptor&) = delete;
-  int get() const { return fd_; }
-
- private:
-  int fd_;
-};
 
 [[noreturn]] void fail(const std::filesystem::path& path, std::string_view reason) {
   throw DataError(fmt::format("{}: {}", path.native(), reason));
@@ -48,7 +35,7 @@ std::string_view kind_of(mode_t mode) {
 FileBytes read_file(const std::filesystem::path& path, std::size_t limit) {
   // Without O_NONBLOCK, opening a pipe would wait for a writer.
   const FileDescriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
-  if (file.get() < 0) fail_with_errno(path);
+  if (!file) fail_with_errno(path);
   struct stat status {};
   if (::fstat(file.get(), &status) != 0) fail_with_errno(path);
   if (!S_ISREG(status.st_mode)) {

@@ -6,15 +6,9 @@
 #include <algorithm>
 
 #include "kernels/core/error.hpp"
+#include "kernels/core/rounding.hpp"
 
 namespace collar::data {
-namespace {
-
-std::int64_t ceil_div(std::int64_t a, std::int64_t b) {
-  return (a + b - 1) / b;
-}
-
-}  // namespace
 
 Sharding Sharding::split(std::int64_t samples, std::int64_t batch_size, std::int64_t ranks) {
   if (ranks <= 0 || batch_size <= 0 || batch_size % ranks != 0) {

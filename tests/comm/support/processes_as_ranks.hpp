@@ -22,8 +22,8 @@
 #include <vector>
 
 #include "comm/rendezvous/deadline.hpp"
-#include "comm/rendezvous/file_descriptor.hpp"
 #include "comm/rendezvous/handshake.hpp"
+#include "engine/io/file_descriptor.hpp"
 
 namespace collar::test {
 
@@ -38,7 +38,7 @@ class ChildProcess {
     int ends[2];
     if (::pipe2(ends, O_CLOEXEC) != 0) throw std::runtime_error("pipe2 failed");
     output_.reset(ends[0]);
-    const comm::FileDescriptor write_end(ends[1]);
+    const FileDescriptor write_end(ends[1]);
     arguments.insert(arguments.begin(), program.string());
     std::vector<char*> argv;
     for (std::string& argument : arguments) argv.push_back(argument.data());
@@ -102,7 +102,7 @@ class ChildProcess {
   int exit_code() const { return WIFEXITED(status_) ? WEXITSTATUS(status_) : -WTERMSIG(status_); }
 
  private:
-  comm::FileDescriptor output_;
+  FileDescriptor output_;
   pid_t pid_ = -1;
   std::string text_;
   int status_ = 0;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The obviously right reduction of one element over ranks: what collectives are compared with, bit
-// for bit. Written without a look at comm/collectives/reduce.hpp.
+// for bit. Written without a look at comm/transport/reduce.hpp.
 #pragma once
 
 #include <cmath>
@@ -8,7 +8,7 @@
 #include <cstring>
 #include <span>
 
-#include "comm/collectives/reduce.hpp"
+#include "comm/transport/reduce.hpp"
 #include "kernels/core/dtype.hpp"
 
 namespace collar::test {

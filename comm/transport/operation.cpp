@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "comm/collectives/operation.hpp"
+#include "comm/transport/operation.hpp"
 
 #include <fmt/format.h>
 
@@ -46,8 +46,8 @@ Fingerprint fingerprint_of(const Operation& operation) {
     return static_cast<std::uint64_t>(value) << (8 * place);
   };
   return {byte(operation.collective, 0) | byte(operation.algorithm, 1) | byte(operation.dtype, 2) |
-              byte(operation.op, 3) | byte(static_cast<std::uint32_t>(operation.peer), 4),
-          operation.count, std::bit_cast<std::uint64_t>(operation.scale)};
+              byte(operation.reduction.op, 3) | byte(static_cast<std::uint32_t>(operation.peer), 4),
+          operation.count, std::bit_cast<std::uint64_t>(operation.reduction.scale)};
 }
 
 std::string describe(const Fingerprint& fingerprint) {

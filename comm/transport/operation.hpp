@@ -9,7 +9,7 @@
 #include <string>
 #include <string_view>
 
-#include "comm/collectives/reduce.hpp"
+#include "comm/transport/reduce.hpp"
 #include "kernels/core/dtype.hpp"
 #include "kernels/core/view.hpp"
 
@@ -72,8 +72,7 @@ struct Operation {
   Collective collective = Collective::barrier;
   Algorithm algorithm = Algorithm::direct;
   DType dtype = DType::u8;
-  ReduceOp op = ReduceOp::sum;
-  double scale = 1;
+  Reduction reduction;
   int peer = 0;  ///< root of broadcast and reduce; the other side of send and receive
   std::size_t count =
       0;  ///< all_reduce, reduce, broadcast, send, receive: all elements; reduce_scatter,
@@ -83,7 +82,6 @@ struct Operation {
 
   std::size_t element_bytes() const { return size_of(dtype); }
   std::size_t bytes() const { return count * element_bytes(); }
-  Reduction reduction() const { return {dtype, op, scale}; }
 };
 
 /// The part of an operation on which all ranks must agree, in words that fit in atomics of shared

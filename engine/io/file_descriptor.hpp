@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// FileDescriptor owns one descriptor of the kernel, and system_error_text says what errno meant.
+// FileDescriptor owns one descriptor of the kernel; system_error_text says what errno meant.
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <utility>
 
-namespace collar::comm {
+namespace collar {
 
 class FileDescriptor {
  public:
@@ -19,6 +20,7 @@ class FileDescriptor {
     return *this;
   }
 
+  /// -1 if there is none.
   int get() const { return descriptor_; }
   explicit operator bool() const { return descriptor_ >= 0; }
   void reset(int descriptor = -1) noexcept;
@@ -30,4 +32,7 @@ class FileDescriptor {
 /// "Connection refused (errno 111)"
 std::string system_error_text(int error_number);
 
-}  // namespace collar::comm
+/// Writes all of it, whatever comes; a descriptor that nobody reads is no reason to stop.
+void write_all(int descriptor, std::string_view text);
+
+}  // namespace collar

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The arithmetic under all reductions: order, types, special values.
-#include "comm/collectives/reduce.hpp"
+#include "comm/transport/reduce.hpp"
 
 #include <catch2/catch.hpp>
 #include <limits>
@@ -19,7 +19,7 @@ std::vector<T> reduced(ReduceOp op, const std::vector<std::vector<T>>& inputs, d
   for (const auto& input : inputs) sources.push_back(input.data());
   std::vector<T> result(inputs[0].size());
   void* const destination = result.data();
-  reduce_tree({dtype_of<T>, op, scale}, sources, {&destination, 1}, result.size());
+  reduce_tree(dtype_of<T>, {op, scale}, sources, {&destination, 1}, result.size());
   return result;
 }
 
@@ -64,7 +64,7 @@ TEST_CASE("Every destination gets the same bits, sources among them") {
   std::vector<float> a = {1, 2, 3}, b = {10, 20, 30}, c(3);
   const void* const sources[] = {a.data(), b.data()};
   void* const destinations[] = {a.data(), b.data(), c.data()};
-  reduce_tree({}, sources, destinations, 3);
+  reduce_tree(DType::f32, {}, sources, destinations, 3);
   CHECK(a == std::vector<float>{11, 22, 33});
   CHECK(b == a);
   CHECK(c == a);
@@ -104,7 +104,7 @@ TEST_CASE("16-bit floats are added in f32 and rounded once") {
 TEST_CASE("combine puts the travelling value on the left") {
   std::vector<float> mine = {kNan, 1, 2};
   const std::vector<float> incoming = {1, 2, 3};
-  combine({DType::f32, ReduceOp::sum, 0.5}, mine.data(), incoming.data(), 3);
+  combine(DType::f32, {ReduceOp::sum, 0.5}, mine.data(), incoming.data(), 3);
   CHECK(std::isnan(mine[0]));
   CHECK(mine[1] == 1.5f);
   CHECK(mine[2] == 2.5f);
@@ -114,5 +114,5 @@ TEST_CASE("Booleans are not combined") {
   bool value = true;
   void* const destination = &value;
   const void* const sources[] = {&value, &value};
-  CHECK_THROWS_AS(reduce_tree({DType::boolean}, sources, {&destination, 1}, 1), UsageError);
+  CHECK_THROWS_AS(reduce_tree(DType::boolean, {}, sources, {&destination, 1}, 1), UsageError);
 }
