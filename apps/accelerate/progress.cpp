@@ -6,13 +6,13 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <cmath>
 #include <cstdlib>
 #include <sstream>
 #include <string_view>
 
 #include "apps/accelerate/printable.hpp"
+#include "apps/accelerate/screen.hpp"
 
 namespace collar::apps {
 namespace {
@@ -21,16 +21,6 @@ constexpr auto kRedraw = std::chrono::milliseconds(100);
 constexpr double kSmoothing = 0.9;
 constexpr int kBarWidth = 24;
 constexpr std::string_view kClearLine = "\r\x1b[K";
-
-/// A screen that nobody reads is no reason to stop training.
-void show(int descriptor, std::string_view text) {
-  while (!text.empty()) {
-    const ssize_t written = write(descriptor, text.data(), text.size());
-    if (written < 0 && errno == EINTR) continue;
-    if (written <= 0) return;
-    text.remove_prefix(static_cast<std::size_t>(written));
-  }
-}
 
 int terminal_columns(int descriptor) {
   winsize size{};
@@ -78,13 +68,13 @@ void Progress::step(const StepProgress& progress) {
     if (last_drawn_ && now - *last_drawn_ < kRedraw && !last) return;
     last_drawn_ = now;
     drawn_ = true;
-    show(options_.descriptor, std::string(kClearLine) + bar_line(progress));
+    write_all(options_.descriptor, std::string(kClearLine) + bar_line(progress));
     return;
   }
   if (!progress.logged) return;
-  show(options_.descriptor,
-       fmt::format("epoch {}/{}  step {}/{}  {}{}\n", progress.epoch, progress.epochs,
-                   progress.step, progress.steps, numbers(progress), remaining(progress)));
+  write_all(options_.descriptor,
+            fmt::format("epoch {}/{}  step {}/{}  {}{}\n", progress.epoch, progress.epochs,
+                        progress.step, progress.steps, numbers(progress), remaining(progress)));
 }
 
 void Progress::measure(const StepProgress& progress) {
@@ -125,12 +115,12 @@ void Progress::line(const std::string& text) {
   std::istringstream lines(text);
   std::string shown;
   for (std::string one; std::getline(lines, one);) shown += printable(one) + "\n";
-  show(options_.descriptor, shown);
+  write_all(options_.descriptor, shown);
 }
 
 void Progress::clear() {
   if (!drawn_) return;
-  show(options_.descriptor, kClearLine);
+  write_all(options_.descriptor, kClearLine);
   drawn_ = false;
 }
 

@@ -10,18 +10,10 @@
 #include <utility>
 
 #include "apps/accelerate/printable.hpp"
+#include "apps/accelerate/screen.hpp"
 #include "kernels/core/error.hpp"
 
 namespace collar::apps {
-
-void write_all(int descriptor, std::string_view text) {
-  while (!text.empty()) {
-    const ssize_t written = write(descriptor, text.data(), text.size());
-    if (written < 0 && errno == EINTR) continue;
-    if (written <= 0) return;
-    text.remove_prefix(static_cast<std::size_t>(written));
-  }
-}
 
 RankOutput::RankOutput(int rank, const std::optional<std::filesystem::path>& log,
                        std::optional<int> tee)

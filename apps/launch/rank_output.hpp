@@ -43,7 +43,4 @@ class RankOutput {
   std::deque<std::string> lines_;
 };
 
-/// Writes all of it, whatever comes; a descriptor nobody reads is no reason to stop.
-void write_all(int descriptor, std::string_view text);
-
 }  // namespace collar::apps

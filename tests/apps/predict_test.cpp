@@ -112,14 +112,14 @@ TEST_CASE("A config.json with impossible values is a file error that names them"
     write_text(file, bad.dump());
     return run_collar({"predict", run.model(), run.photos() / "valid"});
   };
-  CHECK(predict_with({}).code == 0);
+  CHECK(predict_with(json::object()).code == 0);
   const std::vector<std::pair<std::string, json>> changes{
       {"num_classes", {{"num_classes", -2}}},
       {"num_classes", {{"num_classes", 1'000'000'000'000}}},
       {"crop_pct", {{"pretrained_cfg", {{"crop_pct", 7}}}}},
       {"input_size", {{"pretrained_cfg", {{"input_size", {3, 0, 0}}}}}},
       {"std", {{"pretrained_cfg", {{"std", {1, 0, 1}}}}}},
-      {"interpolation 'lanczos'", {{"pretrained_cfg", {{"interpolation", "lanczos"}}}}}};
+      {"interpolation 'random'", {{"pretrained_cfg", {{"interpolation", "random"}}}}}};
   for (const auto& [field, change] : changes) {
     const Finished finished = predict_with(change);
     INFO(field);

@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+// What is written for people to see, and must never be a reason to stop: the screen may be gone, or
+// be a file on a disk that is full.
+#pragma once
+
+#include <string_view>
+
+namespace collar::apps {
+
+/// Writes all of it, or as much as can be written.
+void write_all(int descriptor, std::string_view text);
+
+/// A line on stderr.
+void say(std::string_view text);
+
+}  // namespace collar::apps
