@@ -9,10 +9,12 @@
 #include <csignal>
 #include <cstdio>
 #include <cstring>
+#include <string_view>
 #include <system_error>
 
 #include "apps/accelerate/screen.hpp"
 #include "apps/build_info.hpp"
+#include "apps/idle_threads.hpp"
 #include "apps/verbs.hpp"
 #include "kernels/core/error.hpp"
 
@@ -73,6 +75,8 @@ void keep_standard_descriptors() {
 int main(int argc, char** argv) {
   using namespace collar::apps;
   keep_standard_descriptors();
+  // What `launch` starts is not ours: its threads wait as they like.
+  if (argc > 1 && std::string_view(argv[1]) != "launch") let_idle_threads_sleep(argv);
   std::signal(SIGPIPE, SIG_IGN);  // NOLINT(cert-err33-c): a closed pipe is seen by who writes
   ExitCode code = ExitCode::internal;
   try {

@@ -65,8 +65,9 @@ ordered_json memory() {
 
 ordered_json variables() {
   ordered_json found = ordered_json::object();
-  for (const char* name : {"COLLAR_ISA", "OMP_NUM_THREADS", "RANK", "WORLD_SIZE", "MASTER_ADDR",
-                           "MASTER_PORT", "OMPI_COMM_WORLD_RANK", "SLURM_PROCID"}) {
+  for (const char* name :
+       {"COLLAR_ISA", "OMP_NUM_THREADS", "OMP_WAIT_POLICY", "GOMP_SPINCOUNT", "RANK", "WORLD_SIZE",
+        "MASTER_ADDR", "MASTER_PORT", "OMPI_COMM_WORLD_RANK", "SLURM_PROCID"}) {
     if (const char* value = std::getenv(name)) found[name] = value;
   }
   return found;

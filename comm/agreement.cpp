@@ -6,34 +6,50 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <utility>
 
 #include "engine/io/crc32c.hpp"
+#include "engine/io/sha256.hpp"
 #include "kernels/core/error.hpp"
 
 namespace collar::comm {
 namespace {
 
-// Claims as one text: neither subjects nor values hold these separators.
-constexpr char kEndOfSubject = '\x1f';
-constexpr char kEndOfClaim = '\x1e';
+constexpr std::size_t kLengthBytes = sizeof(std::uint64_t);
 
+void append(std::string& packed, const std::string& text) {
+  const std::uint64_t length = text.size();
+  packed.append(reinterpret_cast<const char*>(&length), kLengthBytes);
+  packed += text;
+}
+
+/// Claims as bytes: subject and value of each in turn, preceded by their lengths.
 std::string packed(std::span<const Claim> claims) {
-  std::string text;
+  std::string bytes;
   for (const Claim& claim : claims) {
-    text += claim.subject + kEndOfSubject + claim.value + kEndOfClaim;
+    append(bytes, claim.subject);
+    append(bytes, claim.value);
   }
+  return bytes;
+}
+
+std::string take_text(std::string_view& bytes) {
+  std::uint64_t length = 0;
+  if (bytes.size() < kLengthBytes) throw RankLostError("a list of claims ends within a length");
+  std::memcpy(&length, bytes.data(), kLengthBytes);
+  bytes.remove_prefix(kLengthBytes);
+  if (bytes.size() < length)
+    throw RankLostError(fmt::format("a claim of {} bytes, of which {} came", length, bytes.size()));
+  std::string text(bytes.substr(0, length));
+  bytes.remove_prefix(length);
   return text;
 }
 
-std::vector<Claim> unpacked(std::string_view text) {
+std::vector<Claim> unpacked(std::string_view bytes) {
   std::vector<Claim> claims;
-  while (!text.empty()) {
-    const std::size_t subject = text.find(kEndOfSubject);
-    const std::size_t end = text.find(kEndOfClaim);
-    if (subject >= end || end == std::string_view::npos) break;
-    claims.push_back({std::string(text.substr(0, subject)),
-                      std::string(text.substr(subject + 1, end - subject - 1))});
-    text.remove_prefix(end + 1);
+  while (!bytes.empty()) {
+    std::string subject = take_text(bytes);
+    claims.push_back({std::move(subject), take_text(bytes)});
   }
   return claims;
 }
@@ -57,12 +73,13 @@ std::vector<std::vector<Claim>> gathered(Communicator& communicator, const std::
   return claims;
 }
 
+/// Between two lists that differ.
 std::string first_difference(const std::vector<Claim>& zero, const std::vector<Claim>& other,
                              std::size_t rank) {
   for (std::size_t i = 0; i < std::min(zero.size(), other.size()); ++i) {
     if (zero[i].subject != other[i].subject) {
-      return fmt::format("number {} is {} on rank 0 and {} on rank {}", i, zero[i].subject,
-                         other[i].subject, rank);
+      return fmt::format("where rank 0 has {}, rank {} has {}", zero[i].subject, rank,
+                         other[i].subject);
     }
     if (zero[i].value != other[i].value) {
       return fmt::format("{} is {} on rank 0 and {} on rank {}", zero[i].subject, zero[i].value,
@@ -84,18 +101,18 @@ std::uint32_t checksum(const Tensor& tensor) {
 void require_agreement(Communicator& communicator, const std::string& what,
                        std::span<const Claim> claims) {
   if (communicator.size() == 1) return;
-  const std::string text = packed(claims);
-  const std::array<std::int64_t, 2> own{
-      static_cast<std::int64_t>(text.size()),
-      static_cast<std::int64_t>(crc32c(std::as_bytes(std::span(text))))};
-  std::vector<std::int64_t> digests(2 * static_cast<std::size_t>(communicator.size()));
-  communicator.all_gather(std::span<const std::int64_t>(own), std::span(digests));
+  const std::string bytes = packed(claims);
+  const Digest own = sha256(bytes);
+  std::vector<std::byte> digests(own.size() * static_cast<std::size_t>(communicator.size()));
+  communicator.all_gather(ConstElements(own.data(), own.size(), DType::u8),
+                          Elements(digests.data(), digests.size(), DType::u8));
   bool alike = true;
-  for (std::size_t i = 2; i < digests.size(); ++i) alike &= digests[i] == digests[i % 2];
+  for (std::size_t i = own.size(); i < digests.size(); ++i)
+    alike &= digests[i] == digests[i % own.size()];
   if (alike) return;
-  const auto all = gathered(communicator, text);
+  const auto all = gathered(communicator, bytes);
   for (std::size_t rank = 1; rank < all.size(); ++rank) {
-    if (digests[2 * rank] == digests[0] && digests[2 * rank + 1] == digests[1]) continue;
+    if (all[rank] == all[0]) continue;
     throw RankLostError(
         fmt::format("the ranks do not agree on the {}: {}; start all ranks with the same program, "
                     "options and files",
@@ -112,13 +129,14 @@ void broadcast_tensors(Communicator& communicator, const std::string& what,
   }
   require_agreement(communicator, what, claims);
   if (communicator.size() == 1) return;
-  claims.clear();
   for (NamedTensor& shared : tensors) {
     communicator.broadcast(Elements(shared.tensor.view().data, shared.tensor.bytes(), DType::u8),
                            0);
     shared.tensor.changed_in_place();
-    claims.push_back({shared.name, fmt::format("crc32c {:08x}", checksum(shared.tensor))});
   }
+  claims.clear();
+  for (const NamedTensor& shared : tensors)
+    claims.push_back({shared.name, fmt::format("crc32c {:08x}", checksum(shared.tensor))});
   require_agreement(communicator, what, claims);
 }
 

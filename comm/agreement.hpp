@@ -17,9 +17,12 @@ namespace collar::comm {
 struct Claim {
   std::string subject;
   std::string value;
+
+  friend bool operator==(const Claim&, const Claim&) = default;
 };
 
-/// Compares the claims of all ranks. Called by all of them. Throws RankLostError, the same on every
+/// Compares the claims of all ranks: their SHA-256, and only where that differs the lists
+/// themselves. Called by all ranks. Throws RankLostError, the same on every
 /// rank, that names the first subject on which a rank differs from rank 0, and what both have.
 /// `what` says what is compared: "parameters".
 void require_agreement(Communicator& communicator, const std::string& what,

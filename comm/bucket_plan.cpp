@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "comm/bucket_plan.hpp"
 
-#include <fmt/format.h>
-
-#include <string_view>
+#include <utility>
 
 namespace collar::comm {
 namespace {
@@ -13,23 +11,6 @@ constexpr std::int64_t kAlign = 16;  // f32 elements in 64 bytes
 std::int64_t rounded_up(std::int64_t value, std::int64_t multiple) {
   return (value + multiple - 1) / multiple * multiple;
 }
-
-// FNV-1a, 64 bits: the plans to tell apart are honest ones.
-class Hash {
- public:
-  void add(std::string_view text) {
-    for (const char c : text) mix(static_cast<unsigned char>(c));
-    mix(0);
-  }
-  void add(std::int64_t value) {
-    for (int shift = 0; shift < 64; shift += 8) mix(static_cast<unsigned char>(value >> shift));
-  }
-  std::uint64_t value() const { return value_; }
-
- private:
-  void mix(unsigned char byte) { value_ = (value_ ^ byte) * 0x100000001b3u; }
-  std::uint64_t value_ = 0xcbf29ce484222325u;
-};
 
 }  // namespace
 
@@ -59,21 +40,6 @@ BucketPlan plan_buckets(std::span<const ParameterSize> parameters, const BucketL
   }
   if (!open.parameters.empty()) close();
   return plan;
-}
-
-std::string fingerprint(const BucketPlan& plan) {
-  Hash hash;
-  for (std::size_t i = 0; i < plan.parameters.size(); ++i) {
-    hash.add(plan.parameters[i].name);
-    hash.add(plan.parameters[i].elements);
-    hash.add(plan.offsets[i]);
-  }
-  for (const Bucket& bucket : plan.buckets) {
-    hash.add(bucket.begin);
-    hash.add(bucket.end);
-  }
-  return fmt::format("{} parameters, {} buckets, {} elements, hash {:016x}", plan.parameters.size(),
-                     plan.buckets.size(), plan.elements, hash.value());
 }
 
 }  // namespace collar::comm

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Where each gradient lies in the flat arena, and which stretches of the arena are reduced
-// together. A pure function of the parameters, so all ranks come to the same plan; a hash of it is
-// compared at the start.
+// together. A pure function of the parameters, so ranks with the same parameters come to the same
+// plan.
 #pragma once
 
 #include <cstddef>
@@ -46,8 +46,5 @@ struct BucketPlan {
 /// so it may exceed the limit by a parameter) and is padded to a multiple of 64 bytes a rank, so
 /// that it divides evenly.
 BucketPlan plan_buckets(std::span<const ParameterSize> parameters, const BucketLimits& limits = {});
-
-/// A text that is equal for equal plans: "161 parameters, 4 buckets, 25557032 elements, hash …".
-std::string fingerprint(const BucketPlan& plan);
 
 }  // namespace collar::comm

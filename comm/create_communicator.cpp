@@ -44,14 +44,12 @@ std::unique_ptr<Transport> meet(const Environment& environment,
   const Deadline deadline = Deadline::after(options.join_timeout);
   const Endpoint endpoint = store_endpoint(environment);
   std::optional<StoreServer> server;
-  if (environment.rank == 0 && !environment.store_is_hosted)
-    server.emplace(endpoint, environment.job_token);
+  if (environment.rank == 0) server.emplace(endpoint, environment.job_token);
   Store store(endpoint, environment.job_token, deadline, environment.rank, environment.world_size);
   HostGroupOptions group;
   group.rank = environment.rank;
   group.size = environment.world_size;
   group.token = environment.job_token;
-  group.prefix = options.group;
   return std::make_unique<SharedMemoryTransport>(join_host_group(store, group, deadline), deadline);
 }
 
@@ -77,8 +75,9 @@ std::unique_ptr<Communicator> create_communicator(const Environment& environment
 
 std::vector<std::unique_ptr<Communicator>> create_thread_communicators(int size,
                                                                        const HostOptions& options) {
-  std::vector<std::future<std::unique_ptr<Transport>>> transports;  // they come to be together
   std::vector<std::unique_ptr<Fabric>> fabrics = make_thread_fabrics(size);
+  // Each constructor waits for the others', so each has a thread.
+  std::vector<std::future<std::unique_ptr<Transport>>> transports;
   for (std::unique_ptr<Fabric>& fabric : fabrics)
     transports.push_back(std::async(std::launch::async, [&fabric, &options] {
       return std::unique_ptr<Transport>(std::make_unique<SharedMemoryTransport>(

@@ -17,8 +17,6 @@ struct CommunicatorOptions {
   HostOptions host;
   /// How long ranks wait for each other at the start.
   std::chrono::milliseconds join_timeout{60'000};
-  /// Groups that meet at one store of a launcher differ in it.
-  std::string group = "world";
 
   /// With what the process's variables say: COLLAR_ALGO (see AlgorithmTable), COLLAR_TIMEOUT and
   /// COLLAR_JOIN_TIMEOUT (seconds). Throws UsageError.

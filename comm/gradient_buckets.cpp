@@ -21,6 +21,27 @@ BucketPlan plan_for(std::span<const NamedTensor> parameters, const Communicator&
                       {options.first_bucket_bytes, options.bucket_bytes, communicator.size()});
 }
 
+/// In the order of the arena, in which the first difference is the one that moves what follows it.
+std::vector<Claim> claims_of(const BucketPlan& plan, std::span<const NamedTensor> parameters,
+                             const GradientBucketOptions& options) {
+  std::vector<Claim> claims{
+      {"the number of virtual ranks", fmt::format("{}", options.virtual_ranks)},
+      {"the limit of the first bucket", fmt::format("{} bytes", options.first_bucket_bytes)},
+      {"the limit of a bucket", fmt::format("{} bytes", options.bucket_bytes)}};
+  for (std::size_t i = parameters.size(); i-- > 0;) {
+    const Tensor& tensor = parameters[i].tensor;
+    claims.push_back(
+        {parameters[i].name, fmt::format("{} {} at element {}", name_of(tensor.dtype()),
+                                         to_string(tensor.shape()), plan.offsets[i])});
+  }
+  for (std::size_t b = 0; b < plan.buckets.size(); ++b) {
+    claims.push_back(
+        {fmt::format("bucket {}", b),
+         fmt::format("elements {} to {}", plan.buckets[b].begin, plan.buckets[b].end)});
+  }
+  return claims;
+}
+
 void add_in_place(Tensor sum, const Tensor& term) {
   std::visit([&](auto& device) { kernels::add_in_place(device, sum.view(), term.view()); },
              *sum.context());
@@ -34,20 +55,19 @@ void zero_gradient(Tensor& parameter) {
 
 }  // namespace
 
+GradientBuckets::GradientBuckets(BucketPlan plan, Communicator& communicator, int virtual_ranks)
+    : communicator_(communicator), virtual_ranks_(virtual_ranks), plan_(std::move(plan)) {}
+
 GradientBuckets::GradientBuckets(std::span<const NamedTensor> parameters,
                                  Communicator& communicator, const GradientBucketOptions& options)
-    : communicator_(communicator),
-      virtual_ranks_(options.virtual_ranks),
-      plan_(plan_for(parameters, communicator, options)) {
+    : GradientBuckets(plan_for(parameters, communicator, options), communicator,
+                      options.virtual_ranks) {
+  require_agreement(communicator, "gradient buckets", claims_of(plan_, parameters, options));
   if (parameters.empty()) throw UsageError("gradient buckets: no parameter requires a gradient");
   if (virtual_ranks_ < 1) {
     throw UsageError(
         fmt::format("gradient buckets: {} virtual ranks, expected at least 1", virtual_ranks_));
   }
-  const std::vector<Claim> claims{
-      {"the plan", fingerprint(plan_)},
-      {"the number of virtual ranks", fmt::format("{}", virtual_ranks_)}};
-  require_agreement(communicator, "gradient buckets", claims);
 
   DeviceContext* context = parameters.front().tensor.context();
   const auto bytes = static_cast<std::size_t>(plan_.elements) * sizeof(float);
@@ -58,12 +78,11 @@ GradientBuckets::GradientBuckets(std::span<const NamedTensor> parameters,
     partial_sums_.push_back(Tensor::zeros({plan_.elements}, DType::f32, context));
   }
   for (std::size_t i = 0; i < parameters.size(); ++i) {
-    Tensor parameter = parameters[i].tensor;
+    Tensor& parameter = parameters_.emplace_back(parameters[i].tensor);
     const std::int64_t begin = plan_.offsets[i];
     parameter.set_grad_storage(
         arena_.slice(begin, begin + parameter.numel()).viewed_as(parameter.shape()));
     parameter.set_grad_hook([this, i](const Tensor&) { parameter_ready(i); });
-    parameters_.push_back(parameter);
   }
   missing_.resize(plan_.buckets.size());
 }
@@ -109,7 +128,7 @@ void GradientBuckets::end() {
   if (pass_ == Pass::accumulate) return;
   zero_missing();
   if (pass_ == Pass::end_of_rank) {
-    fold_into_counter();
+    add_to_tree();
     for (Tensor& parameter : parameters_) parameter.set_grad_valid(false);
     ++completed_;
     return;
@@ -129,7 +148,7 @@ void GradientBuckets::zero_missing() {
 
 // Adds one to the binary counter: sums of 1, 2, 4 … ranks are merged as soon as there are two of a
 // size.
-void GradientBuckets::fold_into_counter() {
+void GradientBuckets::add_to_tree() {
   std::size_t level = 0;
   if ((completed_ & 1) == 0) {
     partial_sums_[0].copy_from(arena_);

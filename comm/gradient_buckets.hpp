@@ -72,9 +72,13 @@ class GradientBuckets {
   std::size_t launched_early() const { return launched_early_; }
 
  private:
+  /// Without parameters. The public constructor delegates to it, so that, should it throw half-way,
+  /// the destructor takes the hooks off again.
+  GradientBuckets(BucketPlan plan, Communicator& communicator, int virtual_ranks);
+
   void parameter_ready(std::size_t parameter);
   void launch_ready_buckets();
-  void fold_into_counter();
+  void add_to_tree();
   void add_partial_sums(const Bucket& bucket);
   void zero_missing();
   Tensor part(const Tensor& arena, const Bucket& bucket) const {

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <cstdlib>
 #include <cstring>
 #include <new>
@@ -12,8 +13,8 @@
 #include "engine/autograd/state.hpp"
 #include "kernels/cast.hpp"
 #include "kernels/core/error.hpp"
+#include "kernels/core/image_index.hpp"
 #include "kernels/pointwise.hpp"
-#include "kernels/reference/position.hpp"
 
 namespace collar {
 namespace {
@@ -23,11 +24,7 @@ using autograd::TensorState;
 thread_local bool grad_mode = true;
 
 std::shared_ptr<std::byte> allocate(std::size_t bytes, DeviceContext* context) {
-  if (context != nullptr) {
-    CachingAllocator& allocator = allocator_of(*context);
-    return {static_cast<std::byte*>(allocator.allocate(bytes)),
-            [&allocator](std::byte* block) { allocator.deallocate(block); }};
-  }
+  if (context != nullptr) return allocator_of(*context).allocate_shared(bytes);
   constexpr std::size_t kAlign = CachingAllocator::kAlignment;
   const std::size_t rounded = std::max(kAlign, (bytes + kAlign - 1) / kAlign * kAlign);
   auto* block = static_cast<std::byte*>(std::aligned_alloc(kAlign, rounded));
@@ -65,7 +62,8 @@ TensorState& checked(const std::shared_ptr<TensorState>& state) {
 Tensor Tensor::empty(const Shape& shape, DType dtype, DeviceContext* context, Layout layout) {
   check_layout(shape, layout);
   std::size_t bytes = 0;
-  if (__builtin_mul_overflow(static_cast<std::size_t>(shape.numel()), size_of(dtype), &bytes)) {
+  if (__builtin_mul_overflow(static_cast<std::size_t>(shape.numel()), size_of(dtype), &bytes) ||
+      bytes > PTRDIFF_MAX - CachingAllocator::kAlignment) {
     throw ShapeError(fmt::format("a {} tensor of shape {} is larger than memory can be",
                                  name_of(dtype), to_string(shape)));
   }

@@ -23,7 +23,8 @@ struct Conv2dGeometry {
   friend bool operator==(const Conv2dGeometry&, const Conv2dGeometry&) = default;
 };
 
-/// floor((in + 2 padding - dilation (kernel - 1) - 1) / stride) + 1 for both axes.
+/// floor((in + 2 padding - dilation (kernel - 1) - 1) / stride) + 1 for both axes. Throws
+/// ShapeError for numbers that make no window, and for a window that does not fit.
 Shape conv2d_output_shape(const Shape& x, const Shape& w, const Conv2dGeometry& geometry);
 
 /// The layouts a backend is fastest with, for x and for y. A caller that has x in another layout
@@ -43,8 +44,8 @@ void conv2d_forward(CpuContext& context, ConstView x, const Weight& w, ConstView
 void conv2d_backward_data(CpuContext& context, ConstView dy, const Weight& w, View dx,
                           const Conv2dGeometry& geometry);
 
-/// dw [K, C/groups, R, S] plain f32 and, if given, dbias [K] f32: written, or added to if
-/// `accumulate`.
+/// dw [K, C/groups, R, S] plain f32 and dbias [K] f32: written, or added to if `accumulate`. Either
+/// may be left out; without dw, x is not read.
 void conv2d_backward_weights(CpuContext& context, ConstView x, ConstView dy, View dw, View dbias,
                              bool accumulate, const Conv2dGeometry& geometry);
 

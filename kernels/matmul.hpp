@@ -15,7 +15,8 @@ void linear_forward(CpuContext& context, ConstView x, const Weight& w, ConstView
 /// dx = dy w
 void linear_backward_data(CpuContext& context, ConstView dy, const Weight& w, View dx);
 
-/// dw = dyᵀ x and, if given, dbias = column sums of dy: written, or added to if `accumulate`.
+/// dw = dyᵀ x and dbias = column sums of dy: written, or added to if `accumulate`. Either may be
+/// left out; without dw, x is not read.
 void linear_backward_weights(CpuContext& context, ConstView x, ConstView dy, View dw, View dbias,
                              bool accumulate);
 

@@ -46,7 +46,9 @@ struct BatchNormTraining {
   double epsilon = 1e-5;
   bool relu = false;
 };
-/// Normalises with the batch's statistics. A batch (of the whole group) needs two values a channel.
+/// Normalises with the batch's statistics. A batch (of the whole group) needs two values a channel:
+/// throws ShapeError if the group has fewer. An empty batch of one rank takes part in the exchange;
+/// without one it leaves everything as it is.
 void batch_norm_training(CpuContext& context, const BatchNormTraining& args,
                          const StatisticsExchange& exchange);
 
@@ -84,7 +86,7 @@ struct BatchNormBackward {
 };
 /// dweight = sum g (x - mean) inv_std, dbias = sum g,
 /// dx = weight inv_std (g - [dbias + (x - mean) inv_std dweight] / count), without [...] for
-/// constant statistics.
+/// constant statistics. The sums of an empty batch are zeros.
 void batch_norm_backward(CpuContext& context, const BatchNormBackward& args,
                          const StatisticsExchange& exchange);
 

@@ -22,6 +22,10 @@ struct Pool2dGeometry {
                                   ///< it, from ceil_mode, never)
 };
 
+/// floor((in + 2 padding - dilation (kernel - 1) - 1) / stride) + 1 for both axes, or, in ceil
+/// mode, the same rounded up, less one if the last window would start behind x and its left
+/// padding. Throws ShapeError for numbers that make no window, for a window that does not fit, and
+/// for a padding of more than half the kernel.
 Shape pool2d_output_shape(const Shape& x, const Pool2dGeometry& geometry);
 
 /// Scans each window in row order and takes v if v > best or v is NaN: the first of equal values,

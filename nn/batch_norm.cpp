@@ -15,13 +15,13 @@ BatchNorm2d::BatchNorm2d(std::int64_t channels, const Options& options)
   fill_constant(weight_, 1);
 }
 
-Tensor BatchNorm2d::forward(Tensor x, const Then& then) {
+Tensor BatchNorm2d::forward(Tensor x, const Epilogue& epilogue) {
   const BatchNormOptions options{.training = training(),
                                  .track_statistics = track_statistics_,
                                  .momentum = options_.momentum,
                                  .epsilon = options_.epsilon,
-                                 .relu = then.relu,
-                                 .residual = then.residual,
+                                 .relu = epilogue.relu,
+                                 .residual = epilogue.residual,
                                  .exchange = exchange_};
   Tensor y = batch_norm(std::move(x), {weight_, bias_, running_mean_, running_var_}, options);
   if (training() && track_statistics_) {

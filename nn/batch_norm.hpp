@@ -20,7 +20,7 @@ class BatchNorm2d final : public Module {
     double momentum = 0.1;  ///< new = (1 - momentum) old + momentum batch
   };
   /// What happens to the normalised values: y = relu(z + residual).
-  struct Then {
+  struct Epilogue {
     bool relu = false;
     Tensor residual{};  ///< undefined: none
   };
@@ -29,9 +29,9 @@ class BatchNorm2d final : public Module {
   explicit BatchNorm2d(std::int64_t channels) : BatchNorm2d(channels, Options()) {}
 
   Tensor forward(const Tensor& x) override { return forward(x, {}); }
-  Tensor forward(Tensor x, const Then& then);
+  Tensor forward(Tensor x, const Epilogue& epilogue);
   using Module::operator();
-  Tensor operator()(Tensor x, const Then& then) { return forward(std::move(x), then); }
+  Tensor operator()(Tensor x, const Epilogue& epilogue) { return forward(std::move(x), epilogue); }
 
   /// Makes the weight 0: a residual block that ends in this layer starts as the identity.
   void zero_weight();

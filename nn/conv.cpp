@@ -30,7 +30,7 @@ Tensor Conv2d::forward(const Tensor& x) {
 }
 
 void Conv2d::reset_parameters(std::uint64_t seed, const std::string& path) {
-  const auto fan_out = static_cast<double>(weight_.numel() / weight_.size(1) / geometry_.groups);
+  const auto fan_out = static_cast<double>(weight_.numel() / weight_.size(1));
   fill_normal(weight_, std::sqrt(2 / fan_out), seed, path + ".weight");
   if (bias_.defined()) fill_constant(bias_, 0);
 }

@@ -13,10 +13,12 @@ namespace collar::nn {
 
 std::int64_t count_top_k(const Tensor& logits, const Tensor& labels, std::int64_t k) {
   if (logits.rank() != 2 || labels.rank() != 1 || labels.size(0) != logits.size(0) ||
+      (logits.dtype() != DType::f32 && logits.dtype() != DType::bf16) ||
       labels.dtype() != DType::i64 || logits.context() == nullptr) {
-    throw ShapeError(fmt::format(
-        "count_top_k: logits [N, C] on a device and i64 labels [N] expected, not {} and {}",
-        describe(logits), describe(labels)));
+    throw ShapeError(
+        fmt::format("count_top_k: f32 or bf16 logits [N, C] on a device and i64 labels [N] "
+                    "expected, not {} and {}",
+                    describe(logits), describe(labels)));
   }
   const std::int64_t rows = logits.size(0);
   if (k >= logits.size(1)) return rows;

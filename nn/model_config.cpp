@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
+#include <type_traits>
 
 #include "kernels/core/error.hpp"
 #include "nn/model_zoo.hpp"
@@ -13,20 +14,63 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr std::int64_t kMostClasses = 10'000'000;
-constexpr std::int64_t kLargestInput = 8192;  // height and width, pixels
+constexpr std::int64_t kMostClasses = 1'000'000;
+constexpr std::int64_t kLargestSide = 8192;  ///< pixels
 
-/// Overwrites `value` if the object has a member of that name that is not null.
+/// The member of that name, unless it is missing or null.
+const Json* find(const Json& object, const char* name) {
+  const auto member = object.find(name);
+  return member == object.end() || member->is_null() ? nullptr : &*member;
+}
+
+/// Overwrites `value` if the object has such a member.
 template <typename T>
 void read(const Json& object, const char* name, T& value) {
-  const auto member = object.find(name);
-  if (member != object.end() && !member->is_null()) member->get_to(value);
+  const Json* member = find(object, name);
+  if (member == nullptr) return;
+  try {
+    member->get_to(value);
+  } catch (const Json::exception& error) {
+    throw FileError(fmt::format("config.json: {}: {}", name, error.what()));
+  }
+}
+
+/// A number from `least` to `most`, a whole one for an integral T.
+template <typename T>
+void take_number(const Json& json, const std::string& name, T least, T most, T& value) {
+  const bool fits = std::is_integral_v<T> ? json.is_number_integer() : json.is_number();
+  if (!fits || !(json.get<double>() >= static_cast<double>(least) &&
+                 json.get<double>() <= static_cast<double>(most))) {
+    throw FileError(fmt::format("config.json: {} is {}, expected a {} from {} to {}", name,
+                                json.dump(-1, ' ', true).substr(0, 80),
+                                std::is_integral_v<T> ? "whole number" : "number", least, most));
+  }
+  json.get_to(value);
+}
+
+template <typename T>
+void read_number(const Json& object, const char* name, T least, T most, T& value) {
+  if (const Json* member = find(object, name)) take_number(*member, name, least, most, value);
+}
+
+/// As many numbers as the array has room for.
+template <typename T, std::size_t kSize>
+void read_numbers(const Json& object, const char* name, T least, T most,
+                  std::array<T, kSize>& values) {
+  const Json* member = find(object, name);
+  if (member == nullptr) return;
+  if (!member->is_array() || member->size() != kSize) {
+    throw FileError(fmt::format("config.json: {} is not a list of {} numbers", name, kSize));
+  }
+  for (std::size_t i = 0; i < kSize; ++i) {
+    take_number((*member)[i], fmt::format("{}[{}]", name, i), least, most, values[i]);
+  }
 }
 
 /// A member that is an object, or an empty one.
 Json object_in(const Json& json, const char* name) {
-  const auto member = json.find(name);
-  if (member == json.end() || member->is_null()) return Json::object();
+  const Json* member = find(json, name);
+  if (member == nullptr) return Json::object();
   if (!member->is_object()) throw FileError(fmt::format("config.json: {} is no object", name));
   return *member;
 }
@@ -34,17 +78,17 @@ Json object_in(const Json& json, const char* name) {
 void read_pretrained(const Json& json, PretrainedConfig& config) {
   read(json, "tag", config.tag);
   read(json, "custom_load", config.custom_load);
-  read(json, "input_size", config.input_size);
-  read(json, "test_input_size", config.test_input_size);
+  read_numbers(json, "input_size", std::int64_t{1}, kLargestSide, config.input_size);
+  read_numbers(json, "test_input_size", std::int64_t{1}, kLargestSide, config.test_input_size);
   read(json, "fixed_input_size", config.fixed_input_size);
   read(json, "interpolation", config.interpolation);
-  read(json, "crop_pct", config.crop_pct);
-  read(json, "test_crop_pct", config.test_crop_pct);
+  read_number(json, "crop_pct", 0.01, 1.0, config.crop_pct);
+  read_number(json, "test_crop_pct", 0.01, 1.0, config.test_crop_pct);
   read(json, "crop_mode", config.crop_mode);
-  read(json, "mean", config.mean);
-  read(json, "std", config.std);
-  read(json, "num_classes", config.num_classes);
-  read(json, "pool_size", config.pool_size);
+  read_numbers(json, "mean", -1e6, 1e6, config.mean);
+  read_numbers(json, "std", 1e-6, 1e6, config.std);
+  read_number(json, "num_classes", std::int64_t{1}, kMostClasses, config.num_classes);
+  read_numbers(json, "pool_size", std::int64_t{1}, kLargestSide, config.pool_size);
   read(json, "first_conv", config.first_conv);
   read(json, "classifier", config.classifier);
   read(json, "license", config.license);
@@ -74,32 +118,21 @@ Json pretrained_json(const PretrainedConfig& config) {
   return json;
 }
 
-/// Throws FileError naming the member, unless least <= value <= most.
-template <typename T>
-void require_between(const char* name, T value, T least, T most) {
-  if (value >= least && value <= most) return;
-  throw FileError(
-      fmt::format("config.json: {} is {}, expected {} to {}", name, value, least, most));
-}
-
 ModelConfig parsed(const Json& json) {
   ModelConfig config;
-  if (!json.is_object() || !json.contains("architecture")) {
+  if (!json.is_object() || find(json, "architecture") == nullptr) {
     throw FileError("config.json: it names no architecture");
   }
-  json.at("architecture").get_to(config.architecture);
+  read(json, "architecture", config.architecture);
   const ModelInfo& info = model_info(config.architecture);
   config.num_features = info.num_features();
   config.pretrained = info.pretrained;
 
   read_pretrained(object_in(json, "pretrained_cfg"), config.pretrained);
   config.num_classes = config.pretrained.num_classes;
-  read(json, "num_classes", config.num_classes);
-  read(json, "num_features", config.num_features);
+  read_number(json, "num_classes", std::int64_t{1}, kMostClasses, config.num_classes);
+  read_number(json, "num_features", std::int64_t{1}, kMostClasses, config.num_features);
   read(json, "label_names", config.label_names);
-  require_between<std::int64_t>("num_classes", config.num_classes, 1, kMostClasses);
-  require_between<std::int64_t>("input_size", config.pretrained.input_size[1], 1, kLargestInput);
-  require_between("crop_pct", config.pretrained.crop_pct, 0.01, 1.0);
   const auto names = static_cast<std::int64_t>(config.label_names.size());
   if (names != 0 && names != config.num_classes) {
     throw FileError(

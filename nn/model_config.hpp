@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What is to be known about a model besides its weights: its architecture, its classes, and how its
-// pictures are prepared. Kept as timm's config.json, so that timm loads what we save and we read
+// images are prepared. Kept as timm's config.json, so that timm loads what we save and we read
 // what it saved.
 #pragma once
 
@@ -13,7 +13,7 @@
 
 namespace collar::nn {
 
-/// timm's pretrained_cfg: where weights came from, and what their pictures looked like.
+/// timm's pretrained_cfg: where weights came from, and what their images looked like.
 struct PretrainedConfig {
   std::string tag{};  ///< of the weights on the hub: "ra2_in1k"
   bool custom_load = false;
@@ -21,7 +21,7 @@ struct PretrainedConfig {
   std::array<std::int64_t, 3> test_input_size{3, 288, 288};
   bool fixed_input_size = false;
   std::string interpolation = "bicubic";
-  double crop_pct = 0.875;  ///< part of the resized picture's side that the crop keeps
+  double crop_pct = 0.875;  ///< part of the resized image's side that the crop keeps
   double test_crop_pct = 0.95;
   std::string crop_mode = "center";  ///< or "squash": both sides are resized, nothing is cropped
   std::array<double, 3> mean{0.485, 0.456, 0.406};
@@ -51,9 +51,9 @@ struct ModelConfig {
 std::string to_json(const ModelConfig& config);
 
 /// Reads such a text. Only the architecture is required: what is missing is taken from the model
-/// zoo's defaults, what is unknown is passed over. Throws FileError for text that is no JSON,
-/// values of a wrong type or out of range, and as many names as are not classes; UsageError for an
-/// unknown architecture.
+/// zoo's defaults, what is unknown is passed over. Throws FileError for text that is no JSON, a
+/// member of a wrong type or out of its range (1 … 1,000,000 classes, sides of 1 … 8192 pixels),
+/// and as many names as are not classes; UsageError for an unknown architecture.
 ModelConfig model_config_from_json(std::string_view text);
 
 }  // namespace collar::nn

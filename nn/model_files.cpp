@@ -5,6 +5,7 @@
 
 #include <span>
 #include <string>
+#include <system_error>
 
 #include "engine/io/durable_file.hpp"
 #include "engine/io/input_file.hpp"
@@ -20,7 +21,8 @@ constexpr const char* kWeights = "model.safetensors";
 constexpr std::uint64_t kLargestConfig = 16 << 20;
 
 std::filesystem::path weights_file(const std::filesystem::path& path) {
-  return std::filesystem::is_directory(path) ? path / kWeights : path;
+  std::error_code unreadable;  // opening the file says why
+  return std::filesystem::is_directory(path, unreadable) ? path / kWeights : path;
 }
 
 }  // namespace

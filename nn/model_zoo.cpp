@@ -20,7 +20,7 @@ using Stem = ResNetDescription::Stem;
 constexpr const char* kReleases =
     "https://github.com/huggingface/pytorch-image-models/releases/download/";
 
-/// How the pictures of a set of weights were prepared.
+/// How the images of a set of weights were prepared.
 struct Recipe {
   std::int64_t size, test_size;
   double crop, test_crop;

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "engine/ops/layout.hpp"
 #include "kernels/core/error.hpp"
 
 namespace collar::nn {
@@ -15,7 +16,9 @@ std::string joined(const std::string& path, const std::string& name) {
 }  // namespace
 
 Tensor Module::operator()(const Tensor& x) {
-  Tensor y = forward(x);
+  // A module whose type is f32 takes what it is given: it may be a layer of a model in bf16.
+  Tensor y =
+      compute_type_ == DType::f32 ? forward(x) : cast(forward(cast(x, compute_type_)), DType::f32);
   if (forward_hook_) forward_hook_(x, y);
   return y;
 }

@@ -21,6 +21,7 @@ class Module {
   Module(const Module&) = delete;
   Module& operator=(const Module&) = delete;
 
+  /// What the module computes. Callers write module(x), which also sees to the hook and the type.
   virtual Tensor forward(const Tensor& x) = 0;
   Tensor operator()(const Tensor& x);
 
@@ -56,8 +57,9 @@ class Module {
   /// counters stay on the host, where they are counted.
   void to(DeviceContext& context);
 
-  /// The type of the activations of a whole model, which converts its input to it and its output
-  /// back to f32: f32, or bf16 for mixed precision. Parameters and statistics stay f32.
+  /// The type of the activations of a whole model: f32, or bf16 for mixed precision. A call then
+  /// converts its input to bf16 and its output back to f32; every operation between computes in the
+  /// type it is given. Parameters and statistics stay f32.
   void set_compute_type(DType type) { compute_type_ = type; }
   DType compute_type() const { return compute_type_; }
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "nn/resnet.hpp"
 
-#include "engine/ops/layout.hpp"
 #include "engine/ops/pool.hpp"
 #include "nn/conv.hpp"
 #include "nn/residual_block.hpp"
@@ -94,12 +93,12 @@ Tensor ResNet::forward(const Tensor& images) {
 }
 
 Tensor ResNet::forward_stem(const Tensor& images) {
-  const Tensor x = bn1_(conv1_(cast(images, compute_type())), {.relu = true});
+  const Tensor x = bn1_(conv1_(images), {.relu = true});
   return max_pool2d(x, {.kernel = {3, 3}, .stride = {2, 2}, .padding = {1, 1}});
 }
 
 Tensor ResNet::forward_head(const Tensor& features) {
-  return cast(fc_(global_avg_pool(features)), DType::f32);
+  return fc_(global_avg_pool(features));
 }
 
 }  // namespace collar::nn

@@ -33,7 +33,7 @@ class ResNet final : public Module {
   /// On the host, with parameters of no value yet: initialize() or load_weights() gives them one.
   ResNet(const ResNetDescription& description, std::int64_t num_classes);
 
-  /// Images [N, 3, H, W] f32 to logits [N, classes] f32.
+  /// Images [N, 3, H, W] to logits [N, classes].
   Tensor forward(const Tensor& images) override;
 
   // The parts of forward(), in order.

@@ -31,6 +31,12 @@ void check(const AcceleratorOptions& options, DeviceContext& device) {
         "gradient accumulation over {} steps and {} virtual ranks: both must be at least 1",
         options.gradient_accumulation_steps, options.virtual_ranks));
   }
+  if (options.buffers == Buffers::mean && options.virtual_ranks > 1) {
+    throw UsageError(
+        fmt::format("buffers: the mean over ranks needs a set of running statistics for each rank, "
+                    "but {} virtual ranks share one: use one virtual rank, or rank 0's buffers",
+                    options.virtual_ranks));
+  }
   const bool has_bf16 =
       std::visit([](const auto& context) { return context.has_fast_bf16(); }, device);
   if (options.precision == Precision::bf16 && !has_bf16) {
@@ -114,10 +120,9 @@ void Accelerator::take_turn(data::Batch& batch) {
   const int steps = options_.gradient_accumulation_steps;
   const bool last_micro_batch = batch.last || batch.index % steps == steps - 1;
   const bool last_rank = batch.rank == (process_index() + 1) * options_.virtual_ranks - 1;
-  turn_.pass = !last_micro_batch ? Pass::accumulate
-               : last_rank       ? Pass::end_of_step
-                                 : Pass::end_of_rank;
-  if (model_ != nullptr) nn::set_track_statistics(*model_, batch.rank == 0);
+  pass_ = !last_micro_batch ? Pass::accumulate : last_rank ? Pass::end_of_step : Pass::end_of_rank;
+  if (model_ != nullptr)
+    nn::set_track_statistics(*model_, options_.buffers == Buffers::mean || batch.rank == 0);
 }
 
 void Accelerator::backward(const Tensor& loss) {
@@ -125,7 +130,7 @@ void Accelerator::backward(const Tensor& loss) {
     throw UsageError("backward: prepare() a model with trainable parameters first");
   }
   held_ = Held::part_of_a_step;
-  buckets_->begin(turn_.pass);
+  buckets_->begin(pass_);
   const int steps = options_.gradient_accumulation_steps;
   (steps == 1 ? loss : mul(loss, 1.0 / steps)).backward();
   buckets_->end();
@@ -213,7 +218,10 @@ bool Accelerator::any_process(bool value) {
 void Accelerator::synchronize_buffers() {
   if (model_ == nullptr || num_processes() == 1) return;
   for (nn::Parameter& buffer : model_->named_buffers()) {
-    communicator_->broadcast(comm::Elements(buffer.tensor.view()), 0);
+    if (options_.buffers == Buffers::mean && is_floating(buffer.tensor.dtype()))
+      communicator_->all_reduce(buffer.tensor.view(), {comm::ReduceOp::sum, 1.0 / num_processes()});
+    else
+      communicator_->broadcast(buffer.tensor.view(), 0);
     buffer.tensor.changed_in_place();
   }
 }

@@ -41,12 +41,17 @@ namespace collar {
 /// What activations are computed in. bf16 needs a CPU that multiplies it in hardware.
 enum class Precision : std::uint8_t { f32, bf16 };
 
+/// Whose running statistics the ranks share: logical rank 0's, which alone moves them (as DDP), or
+/// the mean of all ranks', each of which moves its own (timm's dist_bn=reduce).
+enum class Buffers : std::uint8_t { rank_0, mean };
+
 struct AcceleratorOptions {
   Precision precision = Precision::f32;
   int gradient_accumulation_steps = 1;
-  int virtual_ranks = 1;             ///< logical ranks this process plays in turn
-  int threads = 0;                   ///< of the kernels; 0: this rank's share of the CPUs
-  bool direct_convolutions = false;  ///< no Winograd: see CpuOptions
+  int virtual_ranks = 1;              ///< logical ranks this process plays in turn
+  int threads = 0;                    ///< of the kernels; 0: this rank's share of the CPUs
+  bool direct_convolutions = false;   ///< no Winograd: see CpuOptions
+  Buffers buffers = Buffers::rank_0;  ///< mean: not with virtual ranks, which share one set
   std::size_t first_bucket_bytes = std::size_t{1} << 20;
   std::size_t bucket_bytes = std::size_t{25} << 20;
   /// Which rank of which job this is; left out, what the launcher's variables say.
@@ -91,12 +96,16 @@ class Accelerator {
   /// the gradients become the mean over the logical ranks.
   void backward(const Tensor& loss);
   /// Whether this micro-batch ends a step: then optimizer.step() steps.
-  bool sync_gradients() const { return turn_.pass == comm::GradientBuckets::Pass::end_of_step; }
+  bool sync_gradients() const { return pass_ == comm::GradientBuckets::Pass::end_of_step; }
   /// At the end of a step: waits for the gradients, clips them by their norm (torch's
   /// clip_grad_norm_) and returns the norm before. Nothing otherwise.
   std::optional<double> clip_grad_norm(double max_norm);
   /// The same without clipping.
   std::optional<double> grad_norm();
+
+  // These speak of processes: a call is one exchange between them. With V virtual ranks a process
+  // makes V such calls a step, one in each rank's turn; the k-th puts together the logical ranks k,
+  // V + k, 2V + k, …, because the others have not had their turn yet.
 
   /// All processes' tensors of one shape, one after the other along dimension 0.
   Tensor gather(const Tensor& tensor);
@@ -107,8 +116,8 @@ class Accelerator {
   /// True on all processes if it is on any.
   bool any_process(bool value);
   void wait_for_everyone() { communicator_->barrier(); }
-  /// All ranks get rank 0's running statistics: before an evaluation. (Only logical rank 0 moves
-  /// them.)
+  /// Gives all ranks the same running statistics, as options().buffers says: before an evaluation
+  /// or a save. Integer buffers (num_batches_tracked) are rank 0's either way.
   void synchronize_buffers();
 
   /// Prints a line on the main process only.
@@ -132,11 +141,6 @@ class Accelerator {
   void zero_grad();
   void advance(nn::Schedule& schedule) const;
 
-  /// What the batch in hand is to its step.
-  struct Turn {
-    comm::GradientBuckets::Pass pass = comm::GradientBuckets::Pass::end_of_step;
-  };
-
   AcceleratorOptions options_;
   comm::Environment environment_;
   Runtime runtime_;
@@ -146,7 +150,8 @@ class Accelerator {
   std::vector<nn::Optimizer*> optimizers_;
   std::unique_ptr<comm::GradientBuckets> buckets_;
   Tensor parameter_arena_;
-  Turn turn_;
+  /// What the batch in hand is to its step.
+  comm::GradientBuckets::Pass pass_ = comm::GradientBuckets::Pass::end_of_step;
   enum class Held : std::uint8_t { nothing, part_of_a_step, whole_step };
   Held held_ = Held::nothing;  // which gradients there are
 };

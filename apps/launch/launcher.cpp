@@ -5,7 +5,6 @@
 #include <fmt/format.h>
 #include <poll.h>
 #include <signal.h>
-#include <sys/random.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -23,6 +22,7 @@
 #include "apps/launch/rank_output.hpp"
 #include "apps/launch/reserved_port.hpp"
 #include "apps/launch/signal_queue.hpp"
+#include "comm/rendezvous/handshake.hpp"
 #include "kernels/core/error.hpp"
 #include "kernels/runtime/cpu_context.hpp"
 
@@ -69,7 +69,7 @@ class Job {
       }
     }
     const std::string program = find_program(command.front());
-    const std::string token = make_job_token();
+    const std::string token = comm::make_job_token();
     for (int rank = 0; rank < options_.ranks; ++rank) {
       ranks_.push_back(
           {.output = {rank, rank > 0 ? log_of(rank) : std::nullopt,
@@ -310,14 +310,6 @@ class Job {
 };
 
 }  // namespace
-
-std::string make_job_token() {
-  std::array<unsigned char, 32> bytes{};
-  if (getrandom(bytes.data(), bytes.size(), 0) != static_cast<ssize_t>(bytes.size())) {
-    throw DeviceError(fmt::format("launch: no random bytes: {}", std::strerror(errno)));
-  }
-  return fmt::format("{:02x}", fmt::join(bytes, ""));
-}
 
 Variables rank_variables(int rank, int ranks, int port, const std::string& token) {
   Variables variables = {{"RANK", std::to_string(rank)},

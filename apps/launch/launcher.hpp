@@ -39,7 +39,4 @@ int launch_ranks(const std::vector<std::string>& command, const LaunchOptions& o
 /// COLLAR_JOB_TOKEN, and OMP_NUM_THREADS, this rank's share of the CPUs, unless it is set already.
 Variables rank_variables(int rank, int ranks, int port, const std::string& token);
 
-/// 256 random bits in hexadecimal.
-std::string make_job_token();
-
 }  // namespace collar::apps

@@ -88,6 +88,7 @@ pid_t start(const RankCommand& command) {
   const std::vector<char*> argument_pointers = pointers_to(arguments);
   const std::vector<char*> environment_pointers = pointers_to(environment);
   const int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
+  if (null < 0) throw DeviceError(fmt::format("cannot open /dev/null: {}", std::strerror(errno)));
   const Prepared prepared{command.program.c_str(),
                           argument_pointers.data(),
                           environment_pointers.data(),

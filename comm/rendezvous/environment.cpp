@@ -140,7 +140,6 @@ Environment Environment::from_variables(const Lookup& lookup) {
   const Reader reader(lookup);
   Environment environment;
   environment.job_token = reader.text("COLLAR_JOB_TOKEN").value_or("");
-  environment.store_is_hosted = reader.number("COLLAR_STORE_HOSTED", 0, 1).value_or(0) == 1;
   for (const Family& family : families()) {
     if (!is_rank_of(family, reader)) {
       if (&family == &families().front()) check_no_half_job(reader);

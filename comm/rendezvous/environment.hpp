@@ -23,8 +23,7 @@ struct Environment {
   bool single_host = true;   ///< known to be a job of one host
   std::string launcher;  ///< "torchrun", "Open MPI", "Slurm", "PMI"; empty for a process of its own
   Endpoint store;        ///< where the store listens; an empty host where world_size is 1
-  bool store_is_hosted = false;  ///< the launcher runs the store: rank 0 need not
-  std::string job_token;         ///< COLLAR_JOB_TOKEN
+  std::string job_token;  ///< COLLAR_JOB_TOKEN
 
   using Lookup = std::function<std::optional<std::string>(const std::string& variable)>;
 

@@ -123,19 +123,6 @@ bool reaches_itself(int socket) {
          std::memcmp(&here.storage, &there.storage, here.length) == 0;
 }
 
-void wait_for(int socket, short events, Deadline deadline, const std::string& what) {
-  pollfd entry{socket, events, 0};
-  for (;;) {
-    const int ready = ::poll(&entry, 1, deadline.poll_milliseconds());
-    if (ready > 0) return;
-    if (ready < 0 && errno != EINTR)
-      throw RankLostError(fmt::format("{}: poll failed: {}", what, system_error_text(errno)));
-    if (deadline.passed())
-      throw RankLostError(
-          fmt::format("{}: no answer within {}", what, seconds_text(deadline.allowance())));
-  }
-}
-
 }  // namespace
 
 std::string to_string(const Endpoint& endpoint) {
@@ -181,7 +168,7 @@ FileDescriptor accept_from(const FileDescriptor& listener) {
     FileDescriptor socket(
         ::accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
     if (socket) {
-      const int on = 1;  // refused by unix sockets, which need it not
+      const int on = 1;  // unix sockets refuse this: they never delay a message anyway
       ::setsockopt(socket.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
       return socket;
     }
@@ -204,6 +191,19 @@ FileDescriptor connect_to(const Endpoint& endpoint, Deadline deadline) {
   } while (!deadline.passed());
   throw RankLostError(fmt::format("cannot connect to {} within {}: {}", to_string(endpoint),
                                   seconds_text(deadline.allowance()), problem));
+}
+
+void wait_for(int socket, short events, Deadline deadline, const std::string& what) {
+  pollfd entry{socket, events, 0};
+  for (;;) {
+    const int ready = ::poll(&entry, 1, deadline.poll_milliseconds());
+    if (ready > 0) return;
+    if (ready < 0 && errno != EINTR)
+      throw RankLostError(fmt::format("{}: poll failed: {}", what, system_error_text(errno)));
+    if (deadline.passed())
+      throw RankLostError(
+          fmt::format("{}: no answer within {}", what, seconds_text(deadline.allowance())));
+  }
 }
 
 void send_all(int socket, std::span<const std::byte> bytes, Deadline deadline,

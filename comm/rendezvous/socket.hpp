@@ -46,6 +46,10 @@ FileDescriptor accept_from(const FileDescriptor& listener);
 /// yet. Throws RankLostError with the address and the last reason.
 FileDescriptor connect_to(const Endpoint& endpoint, Deadline deadline);
 
+/// Returns once poll() reports one of the events, or an error that the next call on the socket will
+/// name. Throws RankLostError as send_all.
+void wait_for(int socket, short events, Deadline deadline, const std::string& what);
+
 /// Sends or receives exactly these bytes. Throws RankLostError when the peer closes, the connection
 /// fails or the deadline passes; `what` ("the store at 127.0.0.1:29500") begins its message.
 void send_all(int socket, std::span<const std::byte> bytes, Deadline deadline,

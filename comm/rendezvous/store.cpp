@@ -41,6 +41,7 @@ Store::Store(const Endpoint& endpoint, const std::string& token, Deadline deadli
 }
 
 Store::~Store() {
+  if (!socket_) return;
   try {
     send_request(store_protocol::Command::goodbye, "", "", {}, Deadline::after({}));
   } catch (const RankLostError&) {  // the server is gone already
@@ -65,10 +66,22 @@ void Store::send_request(store_protocol::Command command, std::string_view key,
 
 Store::Reply Store::request(store_protocol::Command command, std::string_view key,
                             std::string_view value, std::chrono::milliseconds patience) {
-  using namespace store_protocol;
   const Deadline deadline = Deadline::after(patience + kGrace);
   const std::lock_guard lock(mutex_);
-  send_request(command, key, value, patience, deadline);
+  if (!socket_)
+    throw RankLostError(what_ + ": the connection was given up when an earlier request failed");
+  try {
+    send_request(command, key, value, patience, deadline);
+    return receive_reply(deadline);
+  } catch (
+      const RankLostError&) {  // its answer may still come, and would be taken for the next one
+    socket_.reset();
+    throw;
+  }
+}
+
+Store::Reply Store::receive_reply(Deadline deadline) {
+  using namespace store_protocol;
   std::byte length_bytes[kLengthBytes];
   receive_all(socket_.get(), length_bytes, deadline, what_);
   const std::size_t length = read_u32(length_bytes);

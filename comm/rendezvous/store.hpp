@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Store: a client of StoreServer. set, get and add of short strings, each with a deadline.
-// Thread-safe, one request at a time.
+// Thread-safe, one request at a time. A request that fails on the way gives the connection up:
+// every later one throws RankLostError.
 #pragma once
 
 #include <cstdint>
@@ -45,11 +46,12 @@ class Store {
                     std::chrono::milliseconds patience, Deadline deadline);
   Reply request(store_protocol::Command command, std::string_view key, std::string_view value,
                 std::chrono::milliseconds patience);
+  Reply receive_reply(Deadline deadline);
 
   Endpoint endpoint_;
   std::string what_;
   std::mutex mutex_;
-  FileDescriptor socket_;
+  FileDescriptor socket_;  // empty once a request has failed
 };
 
 }  // namespace collar::comm

@@ -15,6 +15,7 @@
 #include <string_view>
 #include <vector>
 
+#include "comm/rendezvous/byte_queue.hpp"
 #include "comm/rendezvous/handshake.hpp"
 #include "comm/rendezvous/store_protocol.hpp"
 #include "kernels/core/error.hpp"
@@ -42,8 +43,8 @@ struct Connection {
   Stage stage = Stage::greeting;
   Greeting greeting;
   Challenge challenge;
-  std::vector<std::byte> in;
-  std::vector<std::byte> out;
+  ByteQueue in;
+  ByteQueue out;
   std::optional<Waiting> waiting;
   bool finished = false;  // to be closed once `out` is sent
   bool said_goodbye = false;
@@ -51,17 +52,16 @@ struct Connection {
 };
 
 template <typename T>
-T take(std::vector<std::byte>& bytes) {
+T take(ByteQueue& bytes) {
   T message;
   std::memcpy(&message, bytes.data(), sizeof message);
-  bytes.erase(bytes.begin(), bytes.begin() + sizeof message);
+  bytes.take(sizeof message);
   return message;
 }
 
 template <typename T>
-void append(std::vector<std::byte>& bytes, const T& message) {
-  const auto raw = std::as_bytes(std::span(&message, 1));
-  bytes.insert(bytes.end(), raw.begin(), raw.end());
+void append(ByteQueue& bytes, const T& message) {
+  bytes.append(std::as_bytes(std::span(&message, 1)));
 }
 
 }  // namespace
@@ -83,28 +83,42 @@ class StoreServer::Loop {
     [[maybe_unused]] const ssize_t written = ::write(wake_.get(), &one, sizeof one);
   }
 
-  void run() {
-    while (!stopping_) {
-      std::vector<pollfd> entries = {{wake_.get(), POLLIN, 0}, {listener_.get(), POLLIN, 0}};
-      if (full_until_ && !full_until_->passed()) entries[1].events = 0;
-      std::vector<Connection*> order;
-      for (Connection& connection : connections_) {
-        const short events = connection.out.empty() ? POLLIN : POLLOUT;
-        entries.push_back({connection.socket.get(), events, 0});
-        order.push_back(&connection);
-      }
-      if (::poll(entries.data(), entries.size(), next_timeout()) < 0 && errno != EINTR) return;
-      for (std::size_t i = 0; i < order.size(); ++i)
-        if (entries[i + 2].revents != 0) handle(*order[i], entries[i + 2].revents);
-      expire();
-      if (entries[1].revents != 0) accept_all();
-      connections_.remove_if([](const Connection& c) { return c.lost; });
+  /// Serves until stop(). What it cannot go on after (no memory) ends it like the death of its
+  /// process: every client's connection is closed, and nobody is let in any more.
+  void run() noexcept {
+    try {
+      while (!stopping_) serve_next();
+    } catch (const std::exception&) {
+      connections_.clear();
+      ::shutdown(listener_.get(), SHUT_RDWR);
     }
   }
 
   Statistics statistics() const { return {accepted_, refused_, dropped_}; }
 
  private:
+  /// Waits for something to happen, and deals with it.
+  void serve_next() {
+    std::vector<pollfd> entries = {{wake_.get(), POLLIN, 0}, {listener_.get(), POLLIN, 0}};
+    if (full_until_ && !full_until_->passed()) entries[1].events = 0;
+    std::vector<Connection*> order;
+    for (Connection& connection : connections_) {
+      const short events = connection.out.empty() ? POLLIN : POLLOUT;
+      entries.push_back({connection.socket.get(), events, 0});
+      order.push_back(&connection);
+    }
+    if (::poll(entries.data(), entries.size(), next_timeout()) < 0) {
+      if (errno == EINTR) return;
+      throw DeviceError("the store: poll failed: " + system_error_text(errno));
+    }
+    for (std::size_t i = 0; i < order.size(); ++i)
+      if (entries[i + 2].revents != 0) handle(*order[i], entries[i + 2].revents);
+    expire();
+    serve_all();
+    if (entries[1].revents != 0) accept_all();
+    connections_.remove_if([](const Connection& c) { return c.lost; });
+  }
+
   int next_timeout() const {
     int timeout = 60'000;
     for (const Connection& connection : connections_) {
@@ -146,18 +160,20 @@ class StoreServer::Loop {
     }
   }
 
-  void drop(Connection& connection) {
-    if (connection.lost) return;
+  /// False, for what had to be served and cannot be.
+  bool drop(Connection& connection) {
+    if (connection.lost) return false;
     connection.lost = true;
     if (connection.stage != Connection::Stage::serving) {
       if (!connection.finished) ++dropped_;
     } else if (!connection.said_goodbye && connection.greeting.world_size > 0) {
-      mourn(connection.greeting);
+      report_rank_gone(connection.greeting);
     }
+    return false;
   }
 
   /// A rank is gone before all have met: nobody need wait for it any longer.
-  void mourn(const Greeting& rank) {
+  void report_rank_gone(const Greeting& rank) {
     gone_ = fmt::format("rank {} (of {}) has died or was cut off before all ranks had met",
                         rank.rank, rank.world_size);
     for (Connection& connection : connections_)
@@ -184,10 +200,12 @@ class StoreServer::Loop {
     std::byte chunk[16384];
     const ssize_t n = ::recv(connection.socket.get(), chunk, sizeof chunk, 0);
     if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR)) return;
-    if (n <= 0) return drop(connection);
-    connection.in.insert(connection.in.end(), chunk, chunk + n);
-    if (connection.in.size() > largest_request() + sizeof chunk) return drop(connection);
-    advance(connection);
+    if (n <= 0) {
+      drop(connection);
+      return;
+    }
+    connection.in.append({chunk, static_cast<std::size_t>(n)});
+    if (connection.in.size() > largest_request() + sizeof chunk) drop(connection);
   }
 
   void flush(Connection& connection) {
@@ -196,44 +214,71 @@ class StoreServer::Loop {
                                connection.out.size(), MSG_NOSIGNAL);
       if (n < 0 && errno == EINTR) continue;
       if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return;
-      if (n < 0) return drop(connection);
-      connection.out.erase(connection.out.begin(), connection.out.begin() + n);
+      if (n < 0) {
+        drop(connection);
+        return;
+      }
+      connection.out.take(static_cast<std::size_t>(n));
     }
     if (connection.finished) connection.lost = true;
   }
 
-  /// Everything that the bytes received so far allow.
-  void advance(Connection& connection) {
-    while (!connection.lost && !connection.finished) {
-      if (connection.stage == Connection::Stage::greeting) {
-        if (!looks_like_greeting(connection.in)) return drop(connection);
-        if (connection.in.size() < sizeof(Greeting)) return;
-        connection.greeting = take<Greeting>(connection.in);
-        if (!is_greeting(connection.greeting)) return drop(connection);
-        connection.challenge.nonce = random_nonce();
-        append(connection.out, connection.challenge);
-        connection.stage = Connection::Stage::proof;
-        flush(connection);
-      } else if (connection.stage == Connection::Stage::proof) {
-        if (connection.in.size() < sizeof(Digest)) return;
-        Verdict verdict = judge(token_, connection.greeting, connection.challenge,
-                                take<Digest>(connection.in), Purpose::store);
-        if (verdict.accepted != 0 && count(true) >= limits_.clients) return drop(connection);
-        append(connection.out, verdict);
-        (verdict.accepted != 0 ? accepted_ : refused_)++;
-        if (verdict.accepted != 0)
-          connection.stage = Connection::Stage::serving;
-        else
-          connection.finished = true;
-        flush(connection);
-      } else if (!serve_one(connection)) {
-        return;
-      }
+  /// Serves what has come in until nothing more can be: one client's request may end another's
+  /// wait.
+  void serve_all() {
+    bool served = true;
+    while (served) {
+      served = false;
+      for (Connection& connection : connections_)
+        while (advance(connection)) served = true;
     }
   }
 
+  /// Takes one step that the bytes received so far allow; false if there is none. A client that
+  /// does not read its answers gets no more of them.
+  bool advance(Connection& connection) {
+    if (connection.lost || connection.finished || connection.waiting || !connection.out.empty() ||
+        connection.in.empty())
+      return false;
+    switch (connection.stage) {
+      case Connection::Stage::greeting:
+        return receive_greeting(connection);
+      case Connection::Stage::proof:
+        return receive_proof(connection);
+      case Connection::Stage::serving:
+        return serve_one(connection);
+    }
+    return false;
+  }
+
+  bool receive_greeting(Connection& connection) {
+    if (!looks_like_greeting(connection.in)) return drop(connection);
+    if (connection.in.size() < sizeof(Greeting)) return false;
+    connection.greeting = take<Greeting>(connection.in);
+    if (!is_greeting(connection.greeting)) return drop(connection);
+    connection.challenge.nonce = random_nonce();
+    append(connection.out, connection.challenge);
+    connection.stage = Connection::Stage::proof;
+    flush(connection);
+    return true;
+  }
+
+  bool receive_proof(Connection& connection) {
+    if (connection.in.size() < sizeof(Digest)) return false;
+    const Verdict verdict = judge(token_, connection.greeting, connection.challenge,
+                                  take<Digest>(connection.in), Purpose::store);
+    const bool accepted = verdict.accepted != 0;
+    if (accepted && count(true) >= limits_.clients) return drop(connection);
+    append(connection.out, verdict);
+    (accepted ? accepted_ : refused_)++;
+    if (accepted) connection.stage = Connection::Stage::serving;
+    connection.finished = !accepted;
+    flush(connection);
+    return true;
+  }
+
   /// Garbage is known by its first bytes: it need not be waited for.
-  static bool looks_like_greeting(const std::vector<std::byte>& bytes) {
+  static bool looks_like_greeting(const ByteQueue& bytes) {
     const auto magic = Greeting().magic;
     return std::memcmp(bytes.data(), magic.data(), std::min(bytes.size(), magic.size())) == 0;
   }
@@ -241,26 +286,21 @@ class StoreServer::Loop {
   /// Serves a complete request; false if there is none.
   bool serve_one(Connection& connection) {
     using namespace store_protocol;
-    std::vector<std::byte>& in = connection.in;
-    if (connection.waiting || in.size() < kLengthBytes) return false;
+    ByteQueue& in = connection.in;
+    if (in.size() < kLengthBytes) return false;
     const std::size_t length = read_u32(in.data());
-    if (length < kRequestHeaderBytes || length > largest_request()) {
-      drop(connection);
-      return false;
-    }
+    if (length < kRequestHeaderBytes || length > largest_request()) return drop(connection);
     if (in.size() < kLengthBytes + length) return false;
     const std::byte* request = in.data() + kLengthBytes;
     const auto command = static_cast<Command>(request[0]);
     const std::chrono::milliseconds patience(read_u32(request + 1));
     const std::size_t key_length = read_u32(request + 5);
-    if (key_length > limits_.key_bytes || key_length > length - kRequestHeaderBytes) {
-      drop(connection);
-      return false;
-    }
+    if (key_length > limits_.key_bytes || key_length > length - kRequestHeaderBytes)
+      return drop(connection);
     const auto* text = reinterpret_cast<const char*>(request + kRequestHeaderBytes);
     const std::string key(text, key_length);
     const std::string value(text + key_length, length - kRequestHeaderBytes - key_length);
-    in.erase(in.begin(), in.begin() + static_cast<std::ptrdiff_t>(kLengthBytes + length));
+    in.take(kLengthBytes + length);
     switch (command) {
       case Command::set:
         changed(connection, key, table_.set(key, value));
@@ -308,8 +348,7 @@ class StoreServer::Loop {
     store_protocol::write_u32(length, value.size() + 1);
     append(connection.out, length);
     append(connection.out, status);
-    const auto bytes = std::as_bytes(std::span(value));
-    connection.out.insert(connection.out.end(), bytes.begin(), bytes.end());
+    connection.out.append(std::as_bytes(std::span(value)));
     flush(connection);
   }
 

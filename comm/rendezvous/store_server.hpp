@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // StoreServer: a small key-value store on a TCP port (or an abstract unix socket) through which the
-// ranks of a job find each other. It runs in a thread of rank 0 or of the launcher. Strangers,
+// ranks of a job find each other. It runs in a thread of rank 0 until all have met. Strangers,
 // garbage and dawdlers are dropped and counted and cannot harm it: everything is bounded, and
 // nothing waits for one client.
 #pragma once

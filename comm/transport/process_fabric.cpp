@@ -115,7 +115,7 @@ class Gathering {
   Gathering(Store& store, const HostGroupOptions& options, Deadline deadline)
       : store_(store), options_(options), deadline_(deadline) {}
 
-  void come_in(const std::string& socket_name) {
+  void join(const std::string& socket_name) {
     check_world_size();
     if (store_.add(key("claims", options_.rank), 1) != 1)
       throw UsageError(
@@ -123,15 +123,15 @@ class Gathering {
                       options_.rank, options_.rank, to_string(store_.endpoint())));
     store_.set(key("host", options_.rank), host_identity());
     store_.set(key("socket", options_.rank), socket_name);
-    if (store_.add(options_.prefix + "/present", 1) == options_.size) answer("");
-    const auto verdict = store_.get(options_.prefix + "/answer", deadline_);
+    if (store_.add("present", 1) == options_.size) answer("");
+    const auto verdict = store_.get("answer", deadline_);
     if (!verdict) report_missing();
     if (!verdict->empty()) throw RankLostError(*verdict);
   }
 
   /// Throws if a rank has died since. Takes a moment.
   void check_all_alive() {
-    (void)store_.get(options_.prefix + "/never", Deadline::after(std::chrono::milliseconds(20)));
+    (void)store_.get("never", Deadline::after(std::chrono::milliseconds(20)));
   }
 
   std::string socket_of(int peer) { return value(key("socket", peer)); }
@@ -146,18 +146,16 @@ class Gathering {
   }
 
  private:
-  std::string key(const char* name, int rank) const {
-    return fmt::format("{}/{}/{}", options_.prefix, name, rank);
-  }
+  std::string key(const char* name, int rank) const { return fmt::format("{}/{}", name, rank); }
   std::string value(const std::string& name) {
     const auto found = store_.get(name, deadline_);
     if (!found) throw RankLostError(fmt::format("the store has no {}", name));
     return *found;
   }
-  void answer(const std::string& verdict) { store_.set(options_.prefix + "/answer", verdict); }
+  void answer(const std::string& verdict) { store_.set("answer", verdict); }
 
   void check_world_size() {
-    const std::string name = options_.prefix + "/world_size";
+    const std::string name = "world_size";
     if (options_.rank == 0) store_.set(name, std::to_string(options_.size));
     const auto theirs = store_.get(name, deadline_);
     if (!theirs) report_missing();
@@ -188,8 +186,13 @@ class Gathering {
 Peer connect_to_peer(int peer, const std::string& socket_name, const HostGroupOptions& options,
                      Deadline deadline) {
   const std::string what = fmt::format("rank {}", peer);
-  // It listens before it tells where: if nobody is there any more, it has died.
-  auto found = identify(connect_to({socket_name, 0}, deadline.capped(std::chrono::seconds(1))));
+  FileDescriptor socket;
+  try {
+    socket = connect_to({socket_name, 0}, deadline.capped(std::chrono::seconds(1)));
+  } catch (const RankLostError& error) {  // it listened before it told where
+    throw RankLostError(fmt::format("{} has died since it joined: {}", what, error.what()));
+  }
+  auto found = identify(std::move(socket));
   if (!found) throw UsageError(what + " belongs to another user");
   Greeting greeting;
   greeting.purpose = Purpose::peer;
@@ -200,21 +203,23 @@ Peer connect_to_peer(int peer, const std::string& socket_name, const HostGroupOp
   return std::move(*found);
 }
 
-/// Waits for one of the higher ranks; strangers are turned away.
+/// Waits a while for one of the higher ranks; strangers are turned away. Throws once the deadline
+/// has passed, whoever else keeps coming.
 void accept_peer(const Listener& listener, const HostGroupOptions& options, Gathering& gathering,
                  Deadline deadline, std::vector<Peer>& peers) {
-  pollfd entry{listener.socket.get(), POLLIN, 0};
-  while (::poll(&entry, 1, deadline.capped(std::chrono::milliseconds(50)).poll_milliseconds()) <=
-         0) {
-    gathering.check_all_alive();
-    if (!deadline.passed()) continue;
+  if (deadline.passed()) {
     std::string missing;
     for (int rank = options.rank + 1; rank < options.size; ++rank)
       if (!peers[static_cast<std::size_t>(rank)].socket) missing += fmt::format(" {}", rank);
     throw RankLostError(fmt::format("ranks that did not connect to rank {} within {}:{}",
                                     options.rank, seconds_text(deadline.allowance()), missing));
   }
-  auto found = identify(accept_from(listener.socket));
+  pollfd entry{listener.socket.get(), POLLIN, 0};
+  FileDescriptor socket;
+  if (::poll(&entry, 1, deadline.capped(std::chrono::milliseconds(50)).poll_milliseconds()) > 0)
+    socket = accept_from(listener.socket);
+  if (!socket) return gathering.check_all_alive();  // nobody is there, or no descriptor for them
+  auto found = identify(std::move(socket));
   if (!found) return;
   try {
     const Greeting greeting = receive_greeting(found->socket.get(), options.token, Purpose::peer,
@@ -222,8 +227,8 @@ void accept_peer(const Listener& listener, const HostGroupOptions& options, Gath
     const bool expected = greeting.rank > options.rank && greeting.rank < options.size &&
                           !peers[static_cast<std::size_t>(greeting.rank)].socket;
     if (expected) peers[static_cast<std::size_t>(greeting.rank)] = std::move(*found);
-  } catch (
-      const RankLostError&) {  // whoever it was, the deadline decides about the rank we wait for
+  } catch (const RankLostError&) {
+    // Whoever it was, the deadline decides about the rank we wait for.
   }
 }
 
@@ -240,7 +245,7 @@ std::unique_ptr<Fabric> join_host_group(Store& store, const HostGroupOptions& op
   const Listener listener =
       listen_on({"@collar-" + to_hex(random_nonce()).substr(0, 32), 0}, options.size);
   Gathering gathering(store, options, deadline);
-  gathering.come_in(listener.endpoint.host);
+  gathering.join(listener.endpoint.host);
   std::vector<Peer> peers(static_cast<std::size_t>(options.size));
   peers[static_cast<std::size_t>(options.rank)].pid = ::getpid();
   for (int peer = 0; peer < options.size; ++peer) gathering.check_host(peer);

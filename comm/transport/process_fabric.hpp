@@ -15,13 +15,12 @@ namespace collar::comm {
 struct HostGroupOptions {
   int rank = 0;
   int size = 1;
-  std::string token;             ///< the job's token
-  std::string prefix = "group";  ///< of the store's keys: groups of one store differ in it
+  std::string token;  ///< the job's token
 };
 
-/// Meets the other ranks at the store and connects to each of them. Throws RankLostError that lists
-/// the ranks which did not come in time, UsageError where two processes claim one rank, world sizes
-/// differ or a rank is on another host.
+/// Meets the other ranks at the store, which serves no other group, and connects to each of them.
+/// Throws RankLostError that lists the ranks which did not come in time, UsageError where two
+/// processes claim one rank, world sizes differ or a rank is on another host.
 std::unique_ptr<Fabric> join_host_group(Store& store, const HostGroupOptions& options,
                                         Deadline deadline);
 

@@ -13,6 +13,7 @@
 #include <cstring>
 #include <fstream>
 
+#include "comm/rendezvous/socket.hpp"
 #include "kernels/core/error.hpp"
 
 namespace collar::comm {
@@ -28,14 +29,6 @@ std::size_t available_memory() {
     file.ignore(64, '\n');
   }
   return SIZE_MAX;
-}
-
-void wait_for(int socket, short events, Deadline deadline, const std::string& what) {
-  pollfd entry{socket, events, 0};
-  while (::poll(&entry, 1, deadline.poll_milliseconds()) <= 0)
-    if (deadline.passed())
-      throw RankLostError(
-          fmt::format("{}: no answer within {}", what, seconds_text(deadline.allowance())));
 }
 
 /// A message with room for one descriptor.

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <map>
+#include <nlohmann/json.hpp>
 #include <set>
 
 #include "engine/random.hpp"
@@ -24,7 +25,8 @@ void require_folder(const fs::path& folder) {
     throw DataError(fmt::format("{}: there is no such folder", folder.native()));
   }
   if (status.type() != fs::file_type::directory) {
-    throw DataError(fmt::format("{}: not a folder", folder.native()));
+    throw DataError(fmt::format("{}: {}", folder.native(),
+                                fs::status_known(status) ? "not a folder" : error.message()));
   }
 }
 
@@ -76,6 +78,27 @@ bool folder_then_name(const fs::path& a, const fs::path& b) {
   return key(a) < key(b);
 }
 
+bool is_utf8(const std::string& text) {
+  try {
+    nlohmann::json(text).dump();
+    return true;
+  } catch (const nlohmann::json::type_error&) {
+    return false;
+  }
+}
+
+/// Models, checkpoints and logs keep the names of classes as JSON, which has room for UTF-8 only.
+void require_utf8(const fs::path& root, const std::vector<std::string>& classes) {
+  std::vector<std::string> refused;
+  for (const std::string& name : classes) {
+    if (!is_utf8(name)) refused.push_back(fmt::format("{:?}", name));
+  }
+  if (!refused.empty()) {
+    throw DataError(fmt::format("{}: the names of the classes {} are not UTF-8; rename them",
+                                root.native(), fmt::join(refused, ", ")));
+  }
+}
+
 std::string extensions() {
   return fmt::format("{}", fmt::join(kImageExtensions, " "));
 }
@@ -111,6 +134,7 @@ LabelledFiles scan_class_folders(const fs::path& root) {
         fmt::format("{}: there are no folders in it; each class needs a folder with its images",
                     root.native()));
   }
+  require_utf8(root, result.classes);
   if (!empty_classes.empty()) {
     throw DataError(
         fmt::format("{}: no images for the classes {} (files that end in {} count as images)",
@@ -144,6 +168,7 @@ LabelledFiles scan_flat_folder(const fs::path& folder) {
     result.classes.push_back(name);
     for (fs::path& image : images) result.files.push_back({std::move(image), label});
   }
+  require_utf8(folder, result.classes);
   return result;
 }
 

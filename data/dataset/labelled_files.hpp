@@ -33,12 +33,14 @@ bool has_image_extension(const std::filesystem::path& path);
 /// One folder a class, as torchvision's ImageFolder: classes in byte order of their names, files of
 /// a class sorted by (folder, name), subfolders included, symbolic links followed (but never in a
 /// circle). Unlike there, names that begin with "." do not count. Throws DataError if there is no
-/// such folder, no class, or a class without images (it lists those and the extensions).
+/// such folder, no class, a class whose name is not UTF-8 (files may have any name), or a class
+/// without images (it lists those and the extensions).
 LabelledFiles scan_class_folders(const std::filesystem::path& root);
 
 /// All images in one folder, named CLASS_NUMBER.jpg as in the Oxford-IIIT Pet data set: the class
 /// is what stands before the last underscore. Files that are no images are passed over. Throws
-/// DataError if there is no such folder, no image, or an image without an underscore.
+/// DataError if there is no such folder, no image, an image without an underscore, or a class whose
+/// name is not UTF-8.
 LabelledFiles scan_flat_folder(const std::filesystem::path& folder);
 
 /// The same files numbered by somebody else's classes: those of the training set or of a model.

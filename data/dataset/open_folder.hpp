@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What somebody means by `collar train DIR`: finds out how the photos in a folder are arranged.
+// What somebody means by `collar train DIR`: finds out how the images in a folder are arranged.
 #pragma once
 
 #include <filesystem>

@@ -25,17 +25,18 @@ constexpr std::array kFormats{
     Format{"JPEG", "\xff\xd8\xff", decode_jpeg},
     Format{"PNG", "\x89PNG\r\n\x1a\n", decode_png},
     Format{"BMP", "BM", decode_bmp},
-    Format{"GIF", "GIF8", nullptr},
+    Format{"GIF", "GIF87a", decode_gif},
+    Format{"GIF", "GIF89a", decode_gif},
+    Format{"PGM", "P2", decode_pnm},
+    Format{"PGM", "P5", decode_pnm},
+    Format{"PPM", "P3", decode_pnm},
+    Format{"PPM", "P6", decode_pnm},
+    Format{"PBM", "P1", nullptr},
+    Format{"PBM", "P4", nullptr},
     Format{"WebP", "RIFF????WEBP", nullptr},
     Format{"TIFF", std::string_view("II*\0", 4), nullptr},
     Format{"TIFF", std::string_view("MM\0*", 4), nullptr},
     Format{"AVIF/HEIF", "????ftyp", nullptr},
-    Format{"PNM", "P1", nullptr},
-    Format{"PNM", "P2", nullptr},
-    Format{"PNM", "P3", nullptr},
-    Format{"PNM", "P4", nullptr},
-    Format{"PNM", "P5", nullptr},
-    Format{"PNM", "P6", nullptr},
 };
 
 bool begins_with(Bytes bytes, std::string_view magic) {
@@ -71,8 +72,8 @@ Image decode_image(Bytes bytes, std::string_view name, const DecodeLimits& limit
                                 first_bytes(bytes)));
   }
   if (format->decode == nullptr) {
-    throw DataError(fmt::format("{}: {} images cannot be read; convert it to JPEG, PNG or BMP",
-                                name, format->name));
+    throw DataError(
+        fmt::format("{}: {} images cannot be read; convert it to PNG or JPEG", name, format->name));
   }
   try {
     return format->decode(bytes, limits);

@@ -21,13 +21,14 @@ struct DecodeLimits {
   std::size_t file_bytes = std::size_t{1} << 28;
 };
 
-/// "JPEG", "PNG", "BMP"; also of formats that are recognised but not read ("GIF", "WebP", "TIFF",
-/// …). Empty if these bytes begin no known image format.
+/// "JPEG", "PNG", "BMP", "GIF", "PGM", "PPM"; also of formats that are recognised but not read
+/// ("WebP", "TIFF", …). Empty if these bytes begin no known image format.
 std::string_view image_format(std::span<const std::uint8_t> bytes);
 
 /// The pixels as Pillow's `Image.open(…).convert("RGB")` gives them: EXIF orientation is not
 /// applied, alpha is dropped without compositing, 16-bit gray is clipped at 255, colour profiles
-/// are ignored. Throws DataError with `name`, the format and the reason.
+/// are ignored, an animation is its first frame. Throws DataError with `name`, the format and the
+/// reason.
 Image decode_image(std::span<const std::uint8_t> bytes, std::string_view name,
                    const DecodeLimits& limits = {});
 

@@ -22,6 +22,12 @@ Image decode_png(std::span<const std::uint8_t> bytes, const DecodeLimits& limits
 /// Uncompressed bitmaps of 1, 4, 8, 16, 24 and 32 bits.
 Image decode_bmp(std::span<const std::uint8_t> bytes, const DecodeLimits& limits);
 
+/// The first frame.
+Image decode_gif(std::span<const std::uint8_t> bytes, const DecodeLimits& limits);
+
+/// PGM and PPM, as text and in binary, of any largest value.
+Image decode_pnm(std::span<const std::uint8_t> bytes, const DecodeLimits& limits);
+
 /// Throws DataError if an image of this size has no pixels or more than the limits.
 void check_image_size(std::int64_t width, std::int64_t height, const DecodeLimits& limits);
 

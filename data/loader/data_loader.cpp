@@ -86,7 +86,7 @@ std::int64_t DataLoader::size() const {
   return longest;
 }
 
-std::int64_t DataLoader::size_of_pass() const {
+std::int64_t DataLoader::batches_per_pass() const {
   const Sharding rule = sharding();
   std::int64_t sum = 0;
   for (const int rank : share_.own) sum += rule.batches(rank);
@@ -110,7 +110,7 @@ void DataLoader::start_at(std::int64_t batches) {
 }
 
 DataLoader::Iterator DataLoader::begin() {
-  const Order order = options_.shuffle ? options_.shuffle_rule : Order::sequential;
+  const ShuffleOrder order = options_.shuffle ? options_.shuffle_order : ShuffleOrder::sequential;
   EpochPlan plan(epoch_order(dataset_.size(), order, options_.seed, epoch_), sharding(), share_,
                  skip_);
   const Prefetcher::Settings settings{options_.seed, epoch_, options_.workers, options_.prefetch};

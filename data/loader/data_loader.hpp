@@ -28,7 +28,7 @@ struct LoaderOptions {
   bool drop_last = false;
   bool even_batches = true;  ///< for more than one rank: see Sharding
   bool split_batches = false;
-  Order shuffle_rule = Order::torch;
+  ShuffleOrder shuffle_order = ShuffleOrder::torch;
 };
 
 class DataLoader {
@@ -74,7 +74,7 @@ class DataLoader {
   /// have different numbers, the largest of this process.
   std::int64_t size() const;
   /// Batches a whole pass yields: those of all logical ranks of this process.
-  std::int64_t size_of_pass() const;
+  std::int64_t batches_per_pass() const;
   const Dataset& dataset() const { return dataset_; }
   const LoaderOptions& options() const { return options_; }
   const LoaderShare& share() const { return share_; }

@@ -11,15 +11,15 @@
 
 namespace collar::data {
 
-std::vector<std::int64_t> epoch_order(std::int64_t size, Order order, std::uint64_t seed,
+std::vector<std::int64_t> epoch_order(std::int64_t size, ShuffleOrder order, std::uint64_t seed,
                                       std::int64_t epoch) {
   if (size < 0 || epoch < 0 || epoch > std::numeric_limits<std::uint32_t>::max()) {
     throw UsageError(fmt::format("there is no order of {} samples in epoch {}", size, epoch));
   }
-  if (order == Order::torch) {
+  if (order == ShuffleOrder::torch) {
     return TorchGenerator(seed + static_cast<std::uint64_t>(epoch)).randperm(size);
   }
-  if (order == Order::philox) {
+  if (order == ShuffleOrder::philox) {
     RandomStream stream({seed, Purpose::shuffle, static_cast<std::uint32_t>(epoch), 0});
     return permutation(size, stream);
   }

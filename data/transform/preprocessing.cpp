@@ -3,13 +3,12 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
-#include <span>
 
 #include "data/transform/crop.hpp"
 #include "data/transform/flip.hpp"
+#include "data/transform/name_table.hpp"
 #include "kernels/core/error.hpp"
 
 namespace collar::data {
@@ -17,25 +16,9 @@ namespace {
 
 constexpr int kLargestSize = 8192;
 
-constexpr std::array<std::string_view, 3> kPresets{"article", "timm", "none"};
-constexpr std::array<std::string_view, 2> kScalings{"multiply", "divide"};
-constexpr std::array<std::string_view, 2> kPassOrders{"pillow13", "pillow12"};
-
-template <typename Enum>
-std::string_view name_in(std::span<const std::string_view> names, Enum value) {
-  return names[static_cast<std::size_t>(value)];
-}
-
-template <typename Enum>
-Enum value_in(std::span<const std::string_view> names, std::string_view name,
-              std::string_view what) {
-  const auto found = std::ranges::find(names, name);
-  if (found == names.end()) {
-    throw UsageError(
-        fmt::format("{} '{}' is unknown; there are {}", what, name, fmt::join(names, ", ")));
-  }
-  return static_cast<Enum>(found - names.begin());
-}
+constexpr NameTable<TransformPreset, 3> kPresets{"transform", {"article", "timm", "none"}};
+constexpr NameTable<ByteScaling, 2> kScalings{"scaling", {"multiply", "divide"}};
+constexpr NameTable<PassOrder, 2> kPassOrders{"pass order", {"pillow13", "pillow12"}};
 
 [[noreturn]] void refuse(std::string_view field, double value, std::string_view expected) {
   throw UsageError(
@@ -63,7 +46,7 @@ void Preprocessing::validate() const {
   if (size < 1 || size > kLargestSize) {
     refuse("size", size, fmt::format("from 1 to {}", kLargestSize));
   }
-  if (!(crop_pct > 0 && crop_pct <= 1)) refuse("crop_pct", crop_pct, "above 0 and at most 1");
+  if (!(crop_pct >= 0.01 && crop_pct <= 1)) refuse("crop_pct", crop_pct, "from 0.01 to 1");
   if (crop_pct != 1 && transform != TransformPreset::timm) {
     refuse("crop_pct", crop_pct, "1 where nothing is cropped (only the timm transform crops)");
   }
@@ -74,62 +57,44 @@ void Preprocessing::validate() const {
   }
 }
 
-Pipeline Preprocessing::train() const {
-  validate();
+std::vector<Pipeline::Step> Preprocessing::geometry(bool training) const {
   const Resampling resampling{interpolation, pass_order};
-  std::vector<Pipeline::Step> steps;
   switch (transform) {
     case TransformPreset::article:
-      steps.emplace_back(Resize(size, size, resampling));
       break;
     case TransformPreset::timm:
-      steps.emplace_back(RandomResizedCrop(size, {}, resampling));
-      break;
+      if (training) return {RandomResizedCrop(size, {}, resampling)};
+      return {Resize(static_cast<int>(std::floor(size / crop_pct)), resampling), CenterCrop(size)};
     case TransformPreset::none:
-      steps.emplace_back(RequireSize(size));
-      break;
+      return {RequireSize(size)};
   }
-  if (hflip > 0) steps.emplace_back(RandomHorizontalFlip(hflip));
-  steps.emplace_back(ToFloat({scaling, mean, std}));
-  return Pipeline(steps);
+  return {Resize(size, size, resampling)};
 }
 
-Pipeline Preprocessing::eval() const {
+Pipeline Preprocessing::pipeline(bool training) const {
   validate();
-  const Resampling resampling{interpolation, pass_order};
-  std::vector<Pipeline::Step> steps;
-  switch (transform) {
-    case TransformPreset::article:
-      steps.emplace_back(Resize(size, size, resampling));
-      break;
-    case TransformPreset::timm:
-      steps.emplace_back(Resize(static_cast<int>(std::floor(size / crop_pct)), resampling));
-      steps.emplace_back(CenterCrop(size));
-      break;
-    case TransformPreset::none:
-      steps.emplace_back(RequireSize(size));
-      break;
-  }
+  std::vector<Pipeline::Step> steps = geometry(training);
+  if (training && hflip > 0) steps.emplace_back(RandomHorizontalFlip(hflip));
   steps.emplace_back(ToFloat({scaling, mean, std}));
   return Pipeline(steps);
 }
 
 std::string_view name_of(TransformPreset preset) {
-  return name_in(kPresets, preset);
+  return kPresets.name(preset);
 }
 
 TransformPreset transform_preset_from_name(std::string_view name) {
-  return value_in<TransformPreset>(kPresets, name, "transform");
+  return kPresets.value(name);
 }
 
 nlohmann::json to_json(const Preprocessing& preprocessing) {
   return {{"transform", name_of(preprocessing.transform)},
           {"size", preprocessing.size},
           {"interpolation", name_of(preprocessing.interpolation)},
-          {"pass_order", name_in(kPassOrders, preprocessing.pass_order)},
+          {"pass_order", kPassOrders.name(preprocessing.pass_order)},
           {"crop_pct", preprocessing.crop_pct},
           {"hflip", preprocessing.hflip},
-          {"scaling", name_in(kScalings, preprocessing.scaling)},
+          {"scaling", kScalings.name(preprocessing.scaling)},
           {"mean", preprocessing.mean},
           {"std", preprocessing.std}};
 }
@@ -140,12 +105,10 @@ Preprocessing preprocessing_from_json(const nlohmann::json& json) {
     result.transform = transform_preset_from_name(json.at("transform").get<std::string>());
     result.size = json.at("size").get<int>();
     result.interpolation = interpolation_from_name(json.at("interpolation").get<std::string>());
-    result.pass_order =
-        value_in<PassOrder>(kPassOrders, json.at("pass_order").get<std::string>(), "pass order");
+    result.pass_order = kPassOrders.value(json.at("pass_order").get<std::string>());
     result.crop_pct = json.at("crop_pct").get<double>();
     result.hflip = json.at("hflip").get<double>();
-    result.scaling =
-        value_in<ByteScaling>(kScalings, json.at("scaling").get<std::string>(), "scaling");
+    result.scaling = kScalings.value(json.at("scaling").get<std::string>());
     result.mean = json.at("mean").get<std::array<double, 3>>();
     result.std = json.at("std").get<std::array<double, 3>>();
     result.validate();

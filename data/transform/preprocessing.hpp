@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Preprocessing: everything that decides which floats a photo becomes, as a plain value. It is
-// stored with a model, so that evaluation and prediction treat photos as training did.
+// Preprocessing: everything that decides which floats an image becomes, as a plain value. It is
+// stored with a model, so that evaluation and prediction treat images as training did.
 #pragma once
 
 #include <array>
 #include <cstdint>
 #include <nlohmann/json_fwd.hpp>
 #include <string_view>
+#include <vector>
 
 #include "data/transform/pipeline.hpp"
 #include "data/transform/resize.hpp"
@@ -14,9 +15,9 @@
 namespace collar::data {
 
 enum class TransformPreset : std::uint8_t {
-  article,  ///< Resize((size, size)): the whole photo, its aspect ratio changed
+  article,  ///< Resize((size, size)): the whole image, its aspect ratio changed
   timm,     ///< evaluation: short edge to size / crop_pct, centre crop; training: RandomResizedCrop
-  none      ///< photos have the right size already
+  none      ///< images have the right size already
 };
 
 struct Preprocessing {
@@ -37,10 +38,15 @@ struct Preprocessing {
   /// Throws UsageError that names the field with an impossible value.
   void validate() const;
   /// The transforms of a training set and of an evaluation set. Both validate first.
-  Pipeline train() const;
-  Pipeline eval() const;
+  Pipeline train() const { return pipeline(true); }
+  Pipeline eval() const { return pipeline(false); }
 
   friend bool operator==(const Preprocessing&, const Preprocessing&) = default;
+
+ private:
+  Pipeline pipeline(bool training) const;
+  /// What gives an image its size.
+  std::vector<Pipeline::Step> geometry(bool training) const;
 };
 
 inline constexpr std::array<double, 3> kImageNetMean{0.485, 0.456, 0.406};

@@ -1,22 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "data/transform/resample.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <cstring>
 #include <numbers>
 
-#include "kernels/core/error.hpp"
+#include "data/transform/name_table.hpp"
 #include "kernels/image.hpp"
 
 namespace collar::data {
 namespace {
 
-constexpr std::array<std::string_view, 6> kNames{"nearest", "box",     "bilinear",
-                                                 "hamming", "bicubic", "lanczos"};
+constexpr NameTable<Interpolation, 6> kNames{
+    "interpolation", {"nearest", "box", "bilinear", "hamming", "bicubic", "lanczos"}};
 
 double sinc(double x) {
   if (x == 0) return 1;
@@ -85,16 +82,11 @@ void copy_pixels(const std::uint8_t* from, std::ptrdiff_t from_step, std::uint8_
 }  // namespace
 
 std::string_view name_of(Interpolation interpolation) {
-  return kNames[static_cast<std::size_t>(interpolation)];
+  return kNames.name(interpolation);
 }
 
 Interpolation interpolation_from_name(std::string_view name) {
-  const auto found = std::ranges::find(kNames, name);
-  if (found == kNames.end()) {
-    throw UsageError(
-        fmt::format("interpolation '{}' is unknown; there are {}", name, fmt::join(kNames, ", ")));
-  }
-  return static_cast<Interpolation>(found - kNames.begin());
+  return kNames.value(name);
 }
 
 AxisWeights make_weights(int input, int output, Interpolation filter) {

@@ -21,6 +21,7 @@ namespace {
 void add_in_place(Tensor& sum, const Tensor& term) {
   ops::on(*sum.context(),
           [&](auto& device) { kernels::add_in_place(device, sum.view(), term.view()); });
+  sum.changed_in_place();
 }
 
 // Folds summands together until at most `limit` are left: the last into the first of the rest, in
@@ -47,21 +48,21 @@ void fold(std::vector<Tensor>& terms, std::size_t limit) {
 class BackwardRun {
  public:
   explicit BackwardRun(const Tensor& root) {
-    discover(root.state()->producer);
-    root.state()->producer->pending.push_back(
-        Tensor::full(root.shape(), 1.0, root.dtype(), root.context()));
-    enqueue(root.state()->producer);
+    const std::shared_ptr<Node>& producer = root.state()->producer;
+    discover(*producer);
+    queue_.push(producer);
+    producer->pending.push_back(Tensor::full(root.shape(), 1.0, root.dtype(), root.context()));
   }
 
+  // Gradients wait only in nodes of the queue. Some are left if the run has thrown.
   ~BackwardRun() {
-    for (const auto& node : nodes_) node->pending.clear();
+    for (; !queue_.empty(); queue_.pop()) queue_.top()->pending.clear();
   }
   BackwardRun(const BackwardRun&) = delete;
   BackwardRun& operator=(const BackwardRun&) = delete;
 
   void run() {
     const NoGrad no_grad;
-    nodes_.clear();
     while (!queue_.empty()) {
       const std::shared_ptr<Node> node = queue_.top();
       queue_.pop();
@@ -82,25 +83,23 @@ class BackwardRun {
 
   // Visits the graph once, counts how often each leaf is used, and refuses a graph that has already
   // run.
-  void discover(const std::shared_ptr<Node>& root) {
-    std::unordered_set<Node*> seen{root.get()};
-    nodes_.push_back(root);
-    for (std::size_t i = 0; i < nodes_.size(); ++i) {
-      const std::shared_ptr<Node> node = nodes_[i];
-      if (node->released) {
+  void discover(const Node& root) {
+    std::vector<const Node*> nodes{&root};
+    std::unordered_set<const Node*> seen{&root};
+    for (std::size_t i = 0; i < nodes.size(); ++i) {
+      const Node& node = *nodes[i];
+      if (node.released) {
         throw AutogradError(
             fmt::format("backward: the graph has already been run (at {}), and what it kept is "
                         "gone; run the forward pass again",
-                        node->op));
+                        node.op));
       }
-      for (const Node::Input& input : node->inputs) {
+      for (const Node::Input& input : node.inputs) {
         if (input.leaf && ++remaining_uses_[input.leaf.get()] == 1) leaves_.push_back(input.leaf);
-        if (input.node && seen.insert(input.node.get()).second) nodes_.push_back(input.node);
+        if (input.node && seen.insert(input.node.get()).second) nodes.push_back(input.node.get());
       }
     }
   }
-
-  void enqueue(const std::shared_ptr<Node>& node) { queue_.push(node); }
 
   void execute(Node& node) {
     BackwardCall call(node);
@@ -124,10 +123,14 @@ class BackwardRun {
   void deliver(Node& node, BackwardCall& call) {
     const std::vector<Node::Input> inputs = std::move(node.inputs);
     node.inputs.clear();
+    for (TensorState* leaf : call.written_) {
+      leaf->grad_valid = true;
+      leaf->grad.changed_in_place();
+    }
     for (std::size_t i = 0; i < inputs.size(); ++i) {
       const Node::Input& input = inputs[i];
       if (input.node && call.given_[i]) {
-        if (input.node->pending.empty()) enqueue(input.node);
+        if (input.node->pending.empty()) queue_.push(input.node);
         input.node->pending.push_back(*std::move(call.given_[i]));
       } else if (input.leaf) {
         if (call.given_[i]) accumulate(*input.leaf, *std::move(call.given_[i]));
@@ -152,7 +155,6 @@ class BackwardRun {
     if (leaf->grad_hook) leaf->grad_hook(Tensor(leaf));
   }
 
-  std::vector<std::shared_ptr<Node>> nodes_;  // until run(): everything reachable
   std::priority_queue<std::shared_ptr<Node>, std::vector<std::shared_ptr<Node>>, Earlier> queue_;
   std::unordered_map<TensorState*, std::size_t> remaining_uses_;
   std::vector<std::shared_ptr<TensorState>> leaves_;  // in order of discovery
@@ -180,7 +182,9 @@ GradientTarget BackwardCall::target(std::size_t i) {
   }
   TensorState& leaf = *input.leaf;
   if (!leaf.grad.defined()) leaf.grad = Tensor::empty(leaf.shape, leaf.dtype, leaf.context);
-  return {leaf.grad.view(), std::exchange(leaf.grad_valid, true)};
+  const bool written = std::ranges::find(written_, &leaf) != written_.end();
+  written_.push_back(&leaf);
+  return {leaf.grad.view(), leaf.grad_valid || written};
 }
 
 }  // namespace collar::autograd

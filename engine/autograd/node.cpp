@@ -83,7 +83,6 @@ Tensor record(const char* op, Tensor output, const std::vector<Tensor>& inputs,
   node->sequence = next_sequence();
   node->backward = std::move(backward);
   node->max_terms = max_terms;
-  node->shape = output.shape();
   node->dtype = output.dtype();
   node->layout = output.layout();
   node->context = output.context();

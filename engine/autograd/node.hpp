@@ -2,7 +2,8 @@
 // The recorded graph. An operation that wants a gradient calls record() with its output, its inputs
 // and a function that turns the output's gradient into the inputs'. Each node has one
 // differentiable output. Tensor::backward() runs the nodes from a queue ordered by descending
-// sequence number, so the order is the reverse of recording, always.
+// sequence number, so the order is the reverse of recording, always. A graph belongs to one thread
+// at a time; graphs without a common tensor may be built and run on several.
 #pragma once
 
 #include <cstdint>
@@ -62,6 +63,7 @@ class BackwardCall {
   Node& node_;
   std::vector<Tensor> terms_;
   std::vector<std::optional<Tensor>> given_;
+  std::vector<TensorState*> written_;  // leaves whose gradients a kernel writes
 };
 
 using BackwardFunction = std::function<void(BackwardCall&)>;
@@ -81,8 +83,7 @@ struct Node {
   std::vector<Input> inputs;
   BackwardFunction backward;
   std::size_t max_terms = 1;
-  Shape shape;  // of the output
-  DType dtype = DType::f32;
+  DType dtype = DType::f32;  // of the output
   Layout layout = Layout::plain;
   DeviceContext* context = nullptr;
   bool released = false;        // has run: what it kept is gone

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <nlohmann/json.hpp>
 #include <random>
 #include <set>
@@ -42,7 +43,24 @@ void check_tensors(std::span<const CheckpointTensor> tensors) {
   }
 }
 
+/// Throws UsageError for what would not come back: JSON has no infinity and no NaN, and readers a
+/// limit to nesting.
+void check_state(const nlohmann::json& value, int depth) {
+  if (value.is_number_float() && !std::isfinite(value.get<double>())) {
+    throw UsageError(
+        fmt::format("write_checkpoint: the state contains {}; numbers that are not finite have to "
+                    "be text",
+                    value.get<double>()));
+  }
+  if (!value.is_structured()) return;
+  if (depth == kMaxStateDepth) {
+    throw UsageError(fmt::format("write_checkpoint: the state is nested deeper than {}", depth));
+  }
+  for (const auto& item : value) check_state(item, depth + 1);
+}
+
 std::string state_text(const nlohmann::json& state) {
+  check_state(state, 0);
   std::string text;
   try {
     text = state.dump();

@@ -27,8 +27,8 @@ struct CheckpointTensor {
   Tensor tensor;        ///< plain layout
 };
 
-/// Replaces `path` by a checkpoint of these tensors, in this order, and this state (numbers that
-/// are not finite have to be text: JSON has none). Either the whole new file is there afterwards or
+/// Replaces `path` by a checkpoint of these tensors, in this order, and this state (finite numbers,
+/// nested at most 64 deep). Either the whole new file is there afterwards or
 /// the old one. Throws UsageError for content that cannot be written, FileError if writing fails.
 void write_checkpoint(const std::filesystem::path& path, std::span<const CheckpointTensor> tensors,
                       const nlohmann::json& state,

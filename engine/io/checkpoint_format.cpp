@@ -175,8 +175,8 @@ Header decode_header(std::span<const std::byte> bytes, std::uint64_t file_bytes,
   const std::uint32_t major = reader.take<std::uint16_t>();
   const std::uint32_t minor = reader.take<std::uint16_t>();
   if (major != kMajor) {
-    fail(where, "has format version {}.{}, this Collar reads version {}: use a newer Collar", major,
-         minor, kMajor);
+    fail(where, "has format version {}.{}, this Collar reads version {}: use {} Collar", major,
+         minor, kMajor, major > kMajor ? "a newer" : "an older");
   }
   const std::uint32_t endian_mark = reader.take<std::uint32_t>();
   Header header;

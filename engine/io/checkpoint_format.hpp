@@ -29,8 +29,8 @@ struct CheckpointEntry {
 
 namespace checkpoint_format {
 
-inline constexpr std::uint16_t kMajor =
-    1;  ///< of another major version nothing but the first 16 bytes is known
+/// Of another major version nothing but the first 12 bytes is known.
+inline constexpr std::uint16_t kMajor = 1;
 inline constexpr std::uint16_t kMinor = 0;
 
 inline constexpr std::size_t kHeaderBytes = 64;

@@ -59,14 +59,22 @@ Tensor sum_to_shape(const Tensor& x, const Shape& shape) {
   return y;
 }
 
-Tensor expanded(const Tensor& x, const Shape& shape, double factor) {
-  DeviceContext& context = context_of("expand", {&x});
-  Tensor y = Tensor::empty(shape, x.dtype(), &context);
-  const Tensor scalar = Tensor::full(padded({}, shape.rank()), factor, x.dtype(), &context);
-  ConstView x_view = x.view();
+Tensor scaled(const Tensor& x, double factor) {
+  DeviceContext& context = context_of("scale", {&x});
+  Tensor y = Tensor::empty(x.shape(), x.dtype(), &context, x.layout());
+  on(context,
+     [&](auto& device) { kernels::scale(device, x.view(), y.view(), static_cast<float>(factor)); });
+  return y;
+}
+
+Tensor expanded(const Tensor& x, const Shape& shape) {
+  const Tensor one = Tensor::full(padded({}, shape.rank()), 1, x.dtype(), x.context());
+  const Tensor plain = converted(x, Layout::plain);
+  Tensor y = Tensor::empty(shape, x.dtype(), x.context());
+  ConstView x_view = plain.view();
   x_view.shape = padded(x.shape(), shape.rank());
-  on(context, [&](auto& device) {
-    kernels::binary(device, kernels::BinaryOp::multiply, x_view, scalar.view(), y.view());
+  on(*x.context(), [&](auto& device) {
+    kernels::binary(device, kernels::BinaryOp::multiply, x_view, one.view(), y.view());
   });
   return y;
 }

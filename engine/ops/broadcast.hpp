@@ -17,7 +17,10 @@ Tensor binary(kernels::BinaryOp op, const Tensor& a, const Tensor& b);
 /// back to the shape of an input that was broadcast. x itself if the shapes agree.
 Tensor sum_to_shape(const Tensor& x, const Shape& shape);
 
-/// x times factor, repeated to `shape` (x's shape must broadcast to it).
-Tensor expanded(const Tensor& x, const Shape& shape, double factor);
+/// x times factor, in f32 and rounded once.
+Tensor scaled(const Tensor& x, double factor);
+
+/// x repeated to `shape` (x's shape must broadcast to it). Plain.
+Tensor expanded(const Tensor& x, const Shape& shape);
 
 }  // namespace collar::ops

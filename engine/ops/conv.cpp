@@ -39,16 +39,38 @@ void check_conv2d(const Tensor& x, const Tensor& weight, const Tensor& bias,
           weight.size(0), o.groups);
   require(x.size(1) == weight.size(1) * o.groups, op, "input has {} channels, weight expects {}",
           x.size(1), weight.size(1) * o.groups);
-  for (std::size_t axis = 0; axis < 2; ++axis) {
-    require(o.stride[axis] >= 1 && o.dilation[axis] >= 1 && o.padding[axis] >= 0, op,
-            "stride {} and dilation {} must be at least 1, padding {} at least 0", o.stride[axis],
-            o.dilation[axis], o.padding[axis]);
-    const int dimension = static_cast<int>(axis) + 2;
-    const std::int64_t window = o.dilation[axis] * (weight.size(dimension) - 1) + 1;
-    require(x.size(dimension) + 2 * o.padding[axis] >= window, op,
-            "a kernel window of {} does not fit into an input of {} with padding {}", window,
-            x.size(dimension), o.padding[axis]);
-  }
+}
+
+// Records y = f(x, weight) + bias, where x is `input` in the layout that the kernels read.
+// backward_data(device, dy, weight, dx) and backward_weights(device, x, dy, dw, dbias, accumulate)
+// are the kernels.
+template <typename BackwardData, typename BackwardWeights>
+Tensor record_affine(const char* op, Tensor y, const Tensor& input, const Tensor& x,
+                     const Tensor& weight, const Tensor& bias, BackwardData backward_data,
+                     BackwardWeights backward_weights) {
+  if (!autograd::wants_grad({&input, &weight, &bias})) return y;
+  return autograd::record(
+      op, std::move(y), {input, weight, bias},
+      [context = x.context(), shape = x.shape(), dtype = x.dtype(), layout = x.layout(),
+       saved_x = weight.requires_grad() ? Saved(x) : Saved(),
+       saved_weight = input.requires_grad() ? Saved(weight) : Saved(), backward_data,
+       backward_weights](BackwardCall& call) {
+        const ConstView dy = call.dy().view();
+        if (call.needs(0)) {
+          Tensor dx = Tensor::empty(shape, dtype, context, layout);
+          ops::on(*context, [&](auto& device) {
+            backward_data(device, dy, saved_weight.get().as_weight(), dx.view());
+          });
+          call.give(0, std::move(dx));
+        }
+        if (call.needs(1) || call.needs(2)) {
+          const ops::AffineTargets targets = ops::affine_targets(call, *context, 1, 2);
+          const ConstView x_view = ops::optional_view(saved_x.get());
+          ops::on(*context, [&](auto& device) {
+            backward_weights(device, x_view, dy, targets.weight, targets.bias, targets.accumulate);
+          });
+        }
+      });
 }
 
 }  // namespace
@@ -57,39 +79,24 @@ Tensor conv2d(const Tensor& x_any, const Tensor& weight, const Tensor& bias,
               const Conv2dOptions& options) {
   check_conv2d(x_any, weight, bias, options);
   DeviceContext& context = ops::context_of("conv2d", {&x_any, &weight, &bias});
+  const Shape shape = kernels::conv2d_output_shape(x_any.shape(), weight.shape(), options);
   const kernels::Conv2dLayouts layouts = ops::on(context, [&](auto& device) {
     return kernels::conv2d_layouts(device, x_any.shape(), weight.shape(), options);
   });
   const Tensor x = converted(x_any, layouts.x);
-  Tensor y = Tensor::empty(kernels::conv2d_output_shape(x.shape(), weight.shape(), options),
-                           x.dtype(), &context, layouts.y);
+  Tensor y = Tensor::empty(shape, x.dtype(), &context, layouts.y);
   ops::on(context, [&](auto& device) {
     kernels::conv2d_forward(device, x.view(), weight.as_weight(), ops::optional_view(bias),
                             y.view(), options);
   });
-  if (!autograd::wants_grad({&x_any, &weight, &bias})) return y;
-  return autograd::record(
-      "conv2d", y, {x_any, weight, bias},
-      [&context, options, shape = x.shape(), dtype = x.dtype(), layout = layouts.x,
-       saved_x = weight.requires_grad() ? Saved(x) : Saved(),
-       saved_weight = x_any.requires_grad() ? Saved(weight) : Saved()](BackwardCall& call) {
-        if (call.needs(0)) {
-          Tensor dx = Tensor::empty(shape, dtype, &context, layout);
-          ops::on(context, [&](auto& device) {
-            kernels::conv2d_backward_data(device, call.dy().view(), saved_weight.get().as_weight(),
-                                          dx.view(), options);
-          });
-          call.give(0, std::move(dx));
-        }
-        if (call.needs(1) || call.needs(2)) {
-          const ops::AffineTargets targets = ops::affine_targets(call, context, 1, 2);
-          const ConstView x_view =
-              saved_x ? saved_x.get().view() : ConstView{nullptr, dtype, shape, layout};
-          ops::on(context, [&](auto& device) {
-            kernels::conv2d_backward_weights(device, x_view, call.dy().view(), targets.weight,
-                                             targets.bias, targets.accumulate, options);
-          });
-        }
+  return record_affine(
+      "conv2d", y, x_any, x, weight, bias,
+      [options](auto& device, ConstView dy, const Weight& w, View dx) {
+        kernels::conv2d_backward_data(device, dy, w, dx, options);
+      },
+      [options](auto& device, ConstView x_view, ConstView dy, View dw, View dbias,
+                bool accumulate) {
+        kernels::conv2d_backward_weights(device, x_view, dy, dw, dbias, accumulate, options);
       });
 }
 
@@ -107,29 +114,13 @@ Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias) {
     kernels::linear_forward(device, x.view(), weight.as_weight(), ops::optional_view(bias),
                             y.view());
   });
-  if (!autograd::wants_grad({&x, &weight, &bias})) return y;
-  return autograd::record(
-      op, y, {x, weight, bias},
-      [&context, shape = x.shape(), dtype = x.dtype(),
-       saved_x = weight.requires_grad() ? Saved(x) : Saved(),
-       saved_weight = x.requires_grad() ? Saved(weight) : Saved()](BackwardCall& call) {
-        if (call.needs(0)) {
-          Tensor dx = Tensor::empty(shape, dtype, &context);
-          ops::on(context, [&](auto& device) {
-            kernels::linear_backward_data(device, call.dy().view(), saved_weight.get().as_weight(),
-                                          dx.view());
-          });
-          call.give(0, std::move(dx));
-        }
-        if (call.needs(1) || call.needs(2)) {
-          const ops::AffineTargets targets = ops::affine_targets(call, context, 1, 2);
-          const ConstView x_view =
-              saved_x ? saved_x.get().view() : ConstView{nullptr, dtype, shape};
-          ops::on(context, [&](auto& device) {
-            kernels::linear_backward_weights(device, x_view, call.dy().view(), targets.weight,
-                                             targets.bias, targets.accumulate);
-          });
-        }
+  return record_affine(
+      op, y, x, x, weight, bias,
+      [](auto& device, ConstView dy, const Weight& w, View dx) {
+        kernels::linear_backward_data(device, dy, w, dx);
+      },
+      [](auto& device, ConstView x_view, ConstView dy, View dw, View dbias, bool accumulate) {
+        kernels::linear_backward_weights(device, x_view, dy, dw, dbias, accumulate);
       });
 }
 

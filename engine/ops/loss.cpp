@@ -4,6 +4,7 @@
 #include "engine/autograd/node.hpp"
 #include "engine/ops/broadcast.hpp"
 #include "engine/ops/dispatch.hpp"
+#include "engine/ops/unary.hpp"
 
 namespace collar {
 namespace {
@@ -24,13 +25,10 @@ Tensor row_op(const char* op, const Tensor& x, Forward forward, Backward backwar
   DeviceContext& context = ops::context_of(op, {&x});
   Tensor y = Tensor::empty(x.shape(), x.dtype(), &context);
   ops::on(context, [&](auto& device) { forward(device, x.view(), y.view()); });
-  return autograd::record(op, y, {x}, [&context, backward, saved_y = Saved(y)](BackwardCall& call) {
-    Tensor dx = Tensor::empty(call.dy().shape(), call.dy().dtype(), &context);
-    ops::on(context, [&](auto& device) {
-      backward(device, saved_y.get().view(), call.dy().view(), dx.view());
-    });
-    call.give(0, std::move(dx));
-  });
+  return ops::record_unary(op, y, x,
+                           [backward, saved_y = Saved(y)](auto& device, ConstView dy, View dx) {
+                             backward(device, saved_y.get().view(), dy, dx);
+                           });
 }
 
 void check_target(const Tensor& logits, const Tensor& target, std::int64_t ignore_index) {

@@ -31,7 +31,9 @@ void check(const Tensor& x, const BatchNormParameters& p, const BatchNormOptions
       kOp, "the residual is {}, the input {}", describe(o.residual), describe(x));
   require(o.training || (p.running_mean.defined() && p.running_var.defined()), kOp,
           "evaluation needs running statistics");
-  require(!o.training || x.numel() / std::max<std::int64_t>(1, x.size(1)) > 1, kOp,
+  // What a group has together is known when its statistics have been exchanged.
+  const bool alone = o.training && o.exchange == nullptr;
+  require(!alone || x.numel() / std::max<std::int64_t>(1, x.size(1)) > 1, kOp,
           "expected more than 1 value per channel when training, got input of shape {}",
           to_string(x.shape()));
 }

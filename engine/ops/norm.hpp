@@ -31,9 +31,9 @@ struct BatchNormOptions {
 };
 
 /// torch.nn.functional.batch_norm on [N, C, H, W] or [N, C] (f32 or bf16), then + residual, then
-/// ReLU if asked. The running variance is the unbiased one. Training with one value a channel is an
-/// error. Where no gradient is recorded, the result takes the memory of an x that nobody else holds
-/// (a temporary): half the memory to touch.
+/// ReLU if asked. The running variance is the unbiased one. Training with one value a channel (of
+/// the whole group, with an exchange) is an error. Where no gradient is recorded, the result takes
+/// the memory of an x that nobody else holds (a temporary): half the memory to touch.
 Tensor batch_norm(Tensor x, const BatchNormParameters& parameters,
                   const BatchNormOptions& options = {});
 

@@ -8,6 +8,7 @@
 #include "engine/ops/broadcast.hpp"
 #include "engine/ops/dispatch.hpp"
 #include "engine/ops/layout.hpp"
+#include "engine/ops/unary.hpp"
 
 namespace collar {
 namespace {
@@ -26,15 +27,10 @@ Tensor product_like(const Tensor& a, const Tensor& b, const Shape& shape) {
   return ops::sum_to_shape(ops::binary(BinaryOp::multiply, a, b), shape);
 }
 
-Tensor negated(const Tensor& x) {
-  return ops::binary(BinaryOp::multiply, x, Tensor::full({}, -1.0, x.dtype(), x.context()));
-}
-
 Tensor binary_op(const char* op, BinaryOp kind, const Tensor& a, const Tensor& b) {
   check_floats(op, a);
   check_floats(op, b);
   require(a.dtype() == b.dtype(), op, "{} and {} have different types", describe(a), describe(b));
-  ops::context_of(op, {&a, &b});
   Tensor y = ops::binary(kind, a, b);
   const bool product = kind == BinaryOp::multiply;
   return autograd::record(
@@ -50,7 +46,7 @@ Tensor binary_op(const char* op, BinaryOp kind, const Tensor& a, const Tensor& b
         if (call.needs(0)) call.give(0, ops::sum_to_shape(dy, a_shape));
         if (call.needs(1)) {
           const Tensor db = ops::sum_to_shape(dy, b_shape);
-          call.give(1, kind == BinaryOp::subtract ? negated(db) : db);
+          call.give(1, kind == BinaryOp::subtract ? ops::scaled(db, -1) : db);
         }
       });
 }
@@ -68,8 +64,11 @@ Tensor mul(const Tensor& a, const Tensor& b) {
 }
 
 Tensor mul(const Tensor& x, double factor) {
-  DeviceContext& context = ops::context_of("mul", {&x});
-  return mul(x, Tensor::full({}, factor, x.dtype(), &context));
+  constexpr const char* op = "mul";
+  check_floats(op, x);
+  return autograd::record(op, ops::scaled(x, factor), {x}, [factor](BackwardCall& call) {
+    call.give(0, ops::scaled(call.dy(), factor));
+  });
 }
 
 Tensor relu(const Tensor& x) {
@@ -82,14 +81,10 @@ Tensor relu(const Tensor& x) {
   ops::on(context, [&](auto& device) {
     kernels::relu_forward(device, x.view(), y.view(), mask.defined() ? mask.view() : View{});
   });
-  return autograd::record(op, y, {x}, [&context, saved_mask = Saved(mask)](BackwardCall& call) {
-    const Tensor& dy = call.dy();
-    Tensor dx = Tensor::empty(dy.shape(), dy.dtype(), &context, dy.layout());
-    ops::on(context, [&](auto& device) {
-      kernels::relu_backward(device, dy.view(), saved_mask.get().view(), dx.view());
-    });
-    call.give(0, std::move(dx));
-  });
+  return ops::record_unary(op, y, x,
+                           [saved_mask = Saved(mask)](auto& device, ConstView dy, View dx) {
+                             kernels::relu_backward(device, dy, saved_mask.get().view(), dx);
+                           });
 }
 
 Tensor dropout(const Tensor& x, double p, const DropoutKey& key) {
@@ -97,14 +92,12 @@ Tensor dropout(const Tensor& x, double p, const DropoutKey& key) {
   check_floats(op, x);
   if (!(p >= 0 && p <= 1)) throw UsageError(fmt::format("dropout: p is {}, expected 0 to 1", p));
   DeviceContext& context = ops::context_of(op, {&x});
-  const auto apply = [&context, p, key](const Tensor& in) {
-    Tensor out = Tensor::empty(in.shape(), in.dtype(), &context, in.layout());
-    ops::on(context,
-            [&](auto& device) { kernels::dropout(device, in.view(), out.view(), p, key); });
-    return out;
+  const auto drop = [p, key](auto& device, ConstView in, View out) {
+    kernels::dropout(device, in, out, p, key);
   };
-  return autograd::record(op, apply(x), {x},
-                          [apply](BackwardCall& call) { call.give(0, apply(call.dy())); });
+  Tensor y = Tensor::empty(x.shape(), x.dtype(), &context, x.layout());
+  ops::on(context, [&](auto& device) { drop(device, x.view(), y.view()); });
+  return ops::record_unary(op, y, x, drop);
 }
 
 Tensor reshape(const Tensor& x, std::initializer_list<std::int64_t> extents) {

@@ -13,14 +13,15 @@ using kernels::DropoutKey;
 Tensor add(const Tensor& a, const Tensor& b);
 Tensor sub(const Tensor& a, const Tensor& b);
 Tensor mul(const Tensor& a, const Tensor& b);
-/// x times a number.
+/// x times a number, in f32 and rounded once.
 Tensor mul(const Tensor& x, double factor);
 
 /// max(x, 0). The gradient at 0 is 0; NaN passes, and lets its gradient pass.
 Tensor relu(const Tensor& x);
 
 /// Zeroes each element with probability p and divides the others by 1 - p. The mask is a function
-/// of the key alone, so the layer, the step and the rank decide it, not the order of calls.
+/// of the key and the element's logical position alone, so the layer, the step and the rank decide
+/// it, not the order of calls or the layout.
 Tensor dropout(const Tensor& x, double p, const DropoutKey& key);
 
 /// The same elements in logical order under another shape; one extent may be -1.

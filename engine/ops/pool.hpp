@@ -18,8 +18,8 @@ struct MaxPoolResult {
 };
 MaxPoolResult max_pool2d_with_index(const Tensor& x, const Pool2dOptions& options);
 
-/// torch.nn.functional.avg_pool2d; dilation is not used.
-Tensor avg_pool2d(const Tensor& x, const Pool2dOptions& options);
+/// torch.nn.functional.avg_pool2d; its windows are never dilated, whatever the options say.
+Tensor avg_pool2d(const Tensor& x, Pool2dOptions options);
 
 /// The mean over H and W: [N, C, H, W] to [N, C].
 Tensor global_avg_pool(const Tensor& x);

@@ -46,7 +46,8 @@ Tensor reduced(const char* op, const Tensor& x, std::span<const int> dimensions,
   ops::on(context, [&](auto& device) { kernels::sum_to(device, plain.view(), y_view, factor); });
   return autograd::record(op, y, {x},
                           [factor, kept, shape = x.shape()](autograd::BackwardCall& call) {
-                            call.give(0, ops::expanded(call.dy().viewed_as(kept), shape, factor));
+                            const Tensor dy = ops::scaled(call.dy(), factor);
+                            call.give(0, ops::expanded(dy.viewed_as(kept), shape));
                           });
 }
 

@@ -27,12 +27,17 @@ void dispatch_float(DType dtype, Function&& function) {
   }
 }
 
+/// The same with double among the types: every floating type.
+template <typename Function>
+void dispatch_floating(DType dtype, Function&& function) {
+  if (dtype == DType::f64) return function(std::type_identity<double>{});
+  return dispatch_float(dtype, function);
+}
+
 /// The same for every element type.
 template <typename Function>
 void dispatch_any(DType dtype, Function&& function) {
   switch (dtype) {
-    case DType::f64:
-      return function(std::type_identity<double>{});
     case DType::u8:
       return function(std::type_identity<std::uint8_t>{});
     case DType::i8:
@@ -44,7 +49,7 @@ void dispatch_any(DType dtype, Function&& function) {
     case DType::boolean:
       return function(std::type_identity<bool>{});
     default:
-      return dispatch_float(dtype, function);
+      return dispatch_floating(dtype, function);
   }
 }
 

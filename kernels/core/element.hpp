@@ -19,16 +19,27 @@ inline void* at(const View& view, std::int64_t position) {
   return view.as<std::byte>() + position * static_cast<std::int64_t>(size_of(view.dtype));
 }
 
-/// Element i of an f32 or bf16 view as a float, and the way back.
+/// Element i of an f32, bf16 or f16 view as a float, and the way back.
 inline float read_float(const ConstView& view, std::int64_t i) {
-  if (view.dtype == DType::bf16) return static_cast<float>(view.as<bfloat16>()[i]);
-  return view.as<float>()[i];
+  switch (view.dtype) {
+    case DType::bf16:
+      return static_cast<float>(view.as<bfloat16>()[i]);
+    case DType::f16:
+      return static_cast<float>(view.as<float16>()[i]);
+    default:
+      return view.as<float>()[i];
+  }
 }
 inline void write_float(const View& view, std::int64_t i, float value) {
-  if (view.dtype == DType::bf16) {
-    view.as<bfloat16>()[i] = bfloat16(value);
-  } else {
-    view.as<float>()[i] = value;
+  switch (view.dtype) {
+    case DType::bf16:
+      view.as<bfloat16>()[i] = bfloat16(value);
+      return;
+    case DType::f16:
+      view.as<float16>()[i] = float16(value);
+      return;
+    default:
+      view.as<float>()[i] = value;
   }
 }
 

@@ -3,8 +3,8 @@
 
 #include "kernels/cast.hpp"
 #include "kernels/core/dispatch.hpp"
+#include "kernels/core/image_index.hpp"
 #include "kernels/cpu/parallel.hpp"
-#include "kernels/reference/layout.hpp"
 
 namespace collar::kernels {
 namespace {
@@ -19,8 +19,8 @@ std::int64_t divide_up(std::int64_t a, std::int64_t b) {
 
 template <typename From, typename To>
 void convert_images(const CpuContext& context, ConstView x, View y) {
-  const reference::ImageIndex from(x.shape, x.layout);
-  const reference::ImageIndex to(y.shape, y.layout);
+  const ImageIndex from(x.shape, x.layout);
+  const ImageIndex to(y.shape, y.layout);
   const std::int64_t channels = x.shape[1];
   const std::int64_t pixels = x.shape[2] * x.shape[3];
   const std::int64_t channel_tiles = divide_up(channels, kTileChannels);

@@ -2,8 +2,11 @@
 // The forward passes of batch normalisation.
 #include "kernels/norm.hpp"
 
+#include <fmt/format.h>
+
 #include <cmath>
 
+#include "kernels/core/error.hpp"
 #include "kernels/cpu/norm_work.hpp"
 #include "kernels/cpu/scratch.hpp"
 
@@ -84,6 +87,11 @@ double exchanged_moments(CpuContext& context, const BatchNormTraining& args,
   const double count = exchange.merge_moments({mean.data(), DType::f32, {channels}},
                                               {m2.data(), DType::f32, {channels}},
                                               static_cast<double>(work.values_per_channel()));
+  if (count < 2) {
+    throw ShapeError(fmt::format(
+        "batch_norm: expected more than 1 value per channel when training, the ranks have {}",
+        count));
+  }
   for (std::int64_t s = 0; s < work.strips().count(); ++s) {
     const Strip strip = work.strips()[s];
     for (int lane = 0; lane < strip.lanes; ++lane) {
@@ -98,7 +106,8 @@ double exchanged_moments(CpuContext& context, const BatchNormTraining& args,
 
 void batch_norm_training(CpuContext& context, const BatchNormTraining& args,
                          const StatisticsExchange& exchange) {
-  if (args.x.numel() == 0) return;
+  // A rank whose batch is empty still takes part in the exchange.
+  if (args.x.shape[1] == 0 || (args.x.numel() == 0 && !exchange)) return;
   const Work work(context, args.x);
   const std::int64_t images = work.strips().images();
   const auto moments_of = [&](const Strip& strip, std::int64_t image) {
@@ -148,7 +157,7 @@ void batch_norm_training(CpuContext& context, const BatchNormTraining& args,
 }
 
 void batch_norm_inference(CpuContext& context, const BatchNormInference& args) {
-  if (args.x.numel() == 0) return;
+  if (args.x.shape[1] == 0) return;
   const Work work(context, args.x);
   const std::int64_t channels = args.x.shape[1];
   Scratch<float> own(context, channels);

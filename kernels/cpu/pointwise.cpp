@@ -2,9 +2,11 @@
 #include "kernels/pointwise.hpp"
 
 #include <array>
+#include <type_traits>
 
 #include "kernels/core/dispatch.hpp"
 #include "kernels/core/element.hpp"
+#include "kernels/core/image_index.hpp"
 #include "kernels/cpu/parallel.hpp"
 #include "kernels/cpu/vector/loops.hpp"
 
@@ -24,7 +26,17 @@ T converted(double value) {
   }
 }
 
-float apply(BinaryOp op, float a, float b) {
+/// Whether the loops of cpu/vector/ know the type; the others are worked on one by one.
+bool has_vector_loops(DType dtype) {
+  return dtype == DType::f32 || dtype == DType::bf16;
+}
+
+/// What a floating type is computed in.
+template <typename T>
+using Arithmetic = std::conditional_t<std::is_same_v<T, double>, double, float>;
+
+template <typename Number>
+Number apply(BinaryOp op, Number a, Number b) {
   switch (op) {
     case BinaryOp::add:
       return a + b;
@@ -59,8 +71,10 @@ std::int64_t row_offset(std::int64_t row, const Shape& y, const Strides& strides
   return offset;
 }
 
+template <typename T>
 void binary_broadcast(CpuContext& context, BinaryOp op, const ConstView& a, const ConstView& b,
                       const View& y) {
+  using Number = Arithmetic<T>;
   const Shape shape = y.shape.rank() == 0 ? Shape{1} : y.shape;
   const Strides a_strides = broadcast_strides(a.shape, shape);
   const Strides b_strides = broadcast_strides(b.shape, shape);
@@ -70,9 +84,9 @@ void binary_broadcast(CpuContext& context, BinaryOp op, const ConstView& a, cons
     const std::int64_t a_row = row_offset(row, shape, a_strides);
     const std::int64_t b_row = row_offset(row, shape, b_strides);
     for (std::int64_t i = 0; i < columns; ++i) {
-      const float left = read_float(a, a_row + i * a_strides[last]);
-      const float right = read_float(b, b_row + i * b_strides[last]);
-      write_float(y, row * columns + i, apply(op, left, right));
+      const auto left = static_cast<Number>(a.as<T>()[a_row + i * a_strides[last]]);
+      const auto right = static_cast<Number>(b.as<T>()[b_row + i * b_strides[last]]);
+      y.as<T>()[row * columns + i] = T(apply(op, left, right));
     }
   });
 }
@@ -91,9 +105,18 @@ void fill(CpuContext& context, View y, double value) {
   });
 }
 
-void scale(CpuContext& context, View y, float factor) {
-  parallel_ranges(context, y.numel(), [&](std::int64_t begin, std::int64_t end) {
-    loops(context).scale(y.dtype, end - begin, at(y, begin), factor);
+void scale(CpuContext& context, ConstView x, View y, float factor) {
+  if (has_vector_loops(y.dtype)) {
+    return parallel_ranges(context, y.numel(), [&](std::int64_t begin, std::int64_t end) {
+      loops(context).scale(y.dtype, end - begin, at(x, begin), at(y, begin), factor);
+    });
+  }
+  dispatch_floating(y.dtype, [&]<typename T>(std::type_identity<T>) {
+    parallel_ranges(context, y.numel(), [&](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t i = begin; i < end; ++i) {
+        y.as<T>()[i] = T(static_cast<Arithmetic<T>>(x.as<T>()[i]) * Arithmetic<T>{factor});
+      }
+    });
   });
 }
 
@@ -103,8 +126,10 @@ void add_in_place(CpuContext& context, View y, ConstView x) {
 
 void binary(CpuContext& context, BinaryOp op, ConstView a, ConstView b, View y) {
   if (y.numel() == 0) return;
-  if (a.shape != y.shape || b.shape != y.shape) {
-    return binary_broadcast(context, op, a, b, y);
+  if (a.shape != y.shape || b.shape != y.shape || !has_vector_loops(y.dtype)) {
+    return dispatch_floating(y.dtype, [&]<typename T>(std::type_identity<T>) {
+      binary_broadcast<T>(context, op, a, b, y);
+    });
   }
   const PointwiseLoops& table = loops(context);
   const auto loop = op == BinaryOp::add        ? table.add
@@ -132,14 +157,27 @@ void relu_backward(CpuContext& context, ConstView dy, ConstView mask, View dx) {
 void dropout(CpuContext& context, ConstView x, View y, double p, const DropoutKey& key) {
   const DropoutStream stream(key);
   const float scale = p < 1 ? 1.0f / static_cast<float>(1 - p) : 0.0f;
-  parallel_ranges(context, y.numel(), [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t i = begin; i < end; i += 4) {
-      const PhiloxCounter words = stream.words(static_cast<std::uint64_t>(i / 4));
-      for (std::int64_t j = i; j < std::min(i + 4, end); ++j) {
-        const bool kept = double{unit_float(words[static_cast<std::size_t>(j - i)])} >= p;
-        write_float(y, j, read_float(x, j) * (kept ? scale : 0.0f));
-      }
+  // Logical elements [begin, end), stored from `position` on, `stride` apart.
+  const auto drop = [&](std::int64_t begin, std::int64_t end, std::int64_t position,
+                        std::int64_t stride) {
+    PhiloxCounter words{};
+    for (std::int64_t i = begin; i < end; ++i, position += stride) {
+      if (i == begin || i % 4 == 0) words = stream.words(static_cast<std::uint64_t>(i / 4));
+      const bool kept = double{unit_float(words[static_cast<std::size_t>(i % 4)])} >= p;
+      write_float(y, position, read_float(x, position) * (kept ? scale : 0.0f));
     }
+  };
+  if (y.layout == Layout::plain) {
+    return parallel_ranges(context, y.numel(), [&](std::int64_t begin, std::int64_t end) {
+      drop(begin, end, begin, 1);
+    });
+  }
+  const ImageIndex index(y.shape, y.layout);
+  const std::int64_t channels = y.shape[1];
+  const std::int64_t pixels = y.shape[2] * y.shape[3];
+  parallel_for(context, y.shape[0] * channels, pixels, [&](std::int64_t plane) {
+    drop(plane * pixels, (plane + 1) * pixels, index.channel(plane / channels, plane % channels),
+         index.pixel_stride());
   });
 }
 

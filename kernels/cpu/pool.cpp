@@ -1,29 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/pool.hpp"
 
-#include <fmt/format.h>
-
 #include "kernels/core/element.hpp"
-#include "kernels/core/error.hpp"
 #include "kernels/cpu/parallel.hpp"
 #include "kernels/cpu/strips.hpp"
 #include "kernels/cpu/vector/loops.hpp"
 
 namespace collar::kernels {
 namespace {
-
-std::int64_t pooled_extent(std::int64_t in, std::size_t axis, const Pool2dGeometry& g) {
-  const std::int64_t reach = g.dilation[axis] * (g.kernel[axis] - 1) + 1;
-  const std::int64_t room = in + 2 * g.padding[axis] - reach;
-  const std::int64_t stride = g.stride[axis];
-  if (room < 0 && !(g.ceil_mode && room > -stride)) {
-    throw ShapeError(fmt::format("pooling: a window of {} does not fit into {} with padding {}",
-                                 reach, in, g.padding[axis]));
-  }
-  std::int64_t out = (room + (g.ceil_mode ? stride - 1 : 0)) / stride + 1;
-  if (g.ceil_mode && (out - 1) * stride >= in + g.padding[axis]) --out;
-  return out;
-}
 
 /// One pooling call: every image of every strip is a piece of work, x and y have the same strips.
 class Planes {
@@ -81,10 +65,6 @@ class Planes {
 };
 
 }  // namespace
-
-Shape pool2d_output_shape(const Shape& x, const Pool2dGeometry& geometry) {
-  return {x[0], x[1], pooled_extent(x[2], 0, geometry), pooled_extent(x[3], 1, geometry)};
-}
 
 void max_pool2d_forward(CpuContext& context, ConstView x, View y, View index,
                         const Pool2dGeometry& geometry) {

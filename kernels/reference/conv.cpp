@@ -1,36 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/reference/conv.hpp"
 
-#include <fmt/format.h>
-
 #include <vector>
 
 #include "kernels/core/dispatch.hpp"
-#include "kernels/reference/layout.hpp"
+#include "kernels/core/image_index.hpp"
 
-namespace collar::kernels {
-namespace {
-
-std::int64_t output_extent(const Shape& x, const Shape& w, const Conv2dGeometry& geometry,
-                           int axis) {
-  const auto a = static_cast<std::size_t>(axis);
-  const std::int64_t reach = geometry.dilation[a] * (w[2 + axis] - 1) + 1;
-  const std::int64_t room = x[2 + axis] + 2 * geometry.padding[a] - reach;
-  if (room < 0 || w[2 + axis] < 1) {
-    throw ShapeError(fmt::format(
-        "conv2d: a kernel {} with dilation {} does not fit into an input {} with padding {}",
-        to_string(w), geometry.dilation[a], to_string(x), geometry.padding[a]));
-  }
-  return room / geometry.stride[a] + 1;
-}
-
-}  // namespace
-
-Shape conv2d_output_shape(const Shape& x, const Shape& w, const Conv2dGeometry& geometry) {
-  return {x[0], w[0], output_extent(x, w, geometry, 0), output_extent(x, w, geometry, 1)};
-}
-
-namespace reference {
+namespace collar::kernels::reference {
 namespace {
 
 // The extents by their usual names, and which input pixel an output pixel meets at a tap of the
@@ -132,7 +108,7 @@ void store(View gradient, std::int64_t i, double sum, bool accumulate) {
 }
 
 template <typename T>
-void backward_weights(ConstView x, ConstView dy, View dw, View dbias, bool accumulate,
+void backward_weights(ConstView x, ConstView dy, View dw, bool accumulate,
                       const Conv2dGeometry& geometry) {
   const Problem at(x.shape, dw.shape, dy.shape, geometry);
   const ImageIndex x_at(x.shape, x.layout);
@@ -154,11 +130,17 @@ void backward_weights(ConstView x, ConstView dy, View dw, View dbias, bool accum
               }
           store(dw, at.weight(k, c, r, s), sum, accumulate);
         }
-    if (!dbias) continue;
+  }
+}
+
+template <typename T>
+void backward_bias(ConstView dy, View dbias, bool accumulate) {
+  const ImageIndex at(dy.shape, dy.layout);
+  for (std::int64_t k = 0; k < dy.shape[1]; ++k) {
     double sum = 0.0;
-    for (std::int64_t n = 0; n < at.N; ++n)
-      for (std::int64_t p = 0; p < at.P; ++p)
-        for (std::int64_t q = 0; q < at.Q; ++q) sum += value<T>(dy.data, y_at(n, k, p, q));
+    for (std::int64_t n = 0; n < dy.shape[0]; ++n)
+      for (std::int64_t p = 0; p < dy.shape[2]; ++p)
+        for (std::int64_t q = 0; q < dy.shape[3]; ++q) sum += value<T>(dy.data, at(n, k, p, q));
     store(dbias, k, sum, accumulate);
   }
 }
@@ -178,10 +160,10 @@ void conv2d_backward_data(ConstView dy, ConstView w, View dx, const Conv2dGeomet
 
 void conv2d_backward_weights(ConstView x, ConstView dy, View dw, View dbias, bool accumulate,
                              const Conv2dGeometry& geometry) {
-  dispatch_float(x.dtype, [&]<typename T>(std::type_identity<T>) {
-    backward_weights<T>(x, dy, dw, dbias, accumulate, geometry);
+  dispatch_float(dy.dtype, [&]<typename T>(std::type_identity<T>) {
+    if (dw) backward_weights<T>(x, dy, dw, accumulate, geometry);
+    if (dbias) backward_bias<T>(dy, dbias, accumulate);
   });
 }
 
-}  // namespace reference
-}  // namespace collar::kernels
+}  // namespace collar::kernels::reference

@@ -2,6 +2,7 @@
 #include "kernels/reference/layout.hpp"
 
 #include "kernels/core/dispatch.hpp"
+#include "kernels/core/image_index.hpp"
 
 namespace collar::kernels::reference {
 namespace {

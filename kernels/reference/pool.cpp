@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "kernels/core/element.hpp"
-#include "kernels/reference/layout.hpp"
+#include "kernels/core/image_index.hpp"
 
 namespace collar::kernels::reference {
 namespace {

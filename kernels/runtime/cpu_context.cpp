@@ -18,16 +18,28 @@ int available_cpus() {
   return std::max(1, CPU_COUNT(&set));
 }
 
-CpuContext::CpuContext(const CpuOptions& options)
-    : threads_(options.threads > 0 ? options.threads : available_cpus()),
-      isa_(options.isa),
-      direct_convolutions_(options.direct_convolutions),
-      convolutions_(std::make_unique<kernels::CpuConvolutions>(*this)) {
+namespace {
+
+const CpuOptions& checked(const CpuOptions& options) {
   if (options.threads < 0 || options.threads > 1024) {
     throw UsageError(
         fmt::format("threads: expected 0 (all CPUs) to 1024, got {}", options.threads));
   }
+  if (options.isa > hardware_isa()) {
+    throw UsageError(fmt::format("instruction set {} was asked for, but this CPU offers only {}",
+                                 name_of(options.isa), name_of(hardware_isa())));
+  }
+  return options;
 }
+
+}  // namespace
+
+CpuContext::CpuContext(const CpuOptions& options)
+    : threads_(checked(options).threads > 0 ? options.threads : available_cpus()),
+      isa_(options.isa),
+      direct_convolutions_(options.direct_convolutions),
+      allocator_(std::make_shared<CachingAllocator>()),
+      convolutions_(std::make_unique<kernels::CpuConvolutions>(*this)) {}
 
 CpuContext::~CpuContext() = default;
 

@@ -21,7 +21,7 @@ class CpuConvolutions;  // primitives of oneDNN, or nothing: kernels/cpu/onednn/
 }
 
 struct CpuOptions {
-  int threads = 0;         ///< 0: as many as the CPUs this process may use
+  int threads = 0;         ///< at most 1024; 0: as many as the CPUs this process may use
   Isa isa = detect_isa();  ///< own kernels and block width; never above the hardware
   bool direct_convolutions =
       false;  ///< no Winograd: slower, rounding independent of the batch size
@@ -29,6 +29,7 @@ struct CpuOptions {
 
 class CpuContext {
  public:
+  /// Throws UsageError for options out of range or above the hardware.
   explicit CpuContext(const CpuOptions& options = {});
   ~CpuContext();
   CpuContext(const CpuContext&) = delete;
@@ -43,7 +44,7 @@ class CpuContext {
   /// The layout activations with this many channels have inside a network.
   Layout preferred_layout(std::int64_t channels) const;
 
-  CachingAllocator& allocator() { return allocator_; }
+  CachingAllocator& allocator() { return *allocator_; }
   kernels::CpuConvolutions& convolutions() { return *convolutions_; }
 
   /// Where the time of kernels is counted; null: nowhere. It must outlive the measurement.
@@ -65,7 +66,7 @@ class CpuContext {
   int threads_;
   Isa isa_;
   bool direct_convolutions_;
-  CachingAllocator allocator_;
+  std::shared_ptr<CachingAllocator> allocator_;  // shared with the memory it gave
   Conversions conversions_;
   KernelTimes* kernel_times_ = nullptr;
   std::unique_ptr<kernels::CpuConvolutions> convolutions_;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Runtime owns the context of the one device a process computes on. It is made in main (or by the
-// Accelerator), outlives every tensor bound to it, and is torn down in a fixed order.
+// Accelerator) and torn down in a fixed order. A tensor may outlive it, with its memory, but no
+// operation runs on it any more.
 #pragma once
 
 #include <variant>

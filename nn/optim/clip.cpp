@@ -43,7 +43,7 @@ double clip_grad_norm(const Parameters& parameters, double max_norm) {
   const double wanted = max_norm / (norm + 1e-6);
   const double factor = wanted > 1 ? 1 : wanted;  // NaN stays
   for_each_gradient(parameters, [&](auto& device, Tensor& gradient) {
-    kernels::scale(device, gradient.view(), static_cast<float>(factor));
+    kernels::scale(device, gradient.view(), gradient.view(), static_cast<float>(factor));
   });
   return norm;
 }

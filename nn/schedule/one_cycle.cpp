@@ -51,8 +51,19 @@ Place locate(const OneCycleOptions& options, std::int64_t step) {
   const std::span<const Phase> phases =
       options.three_phase ? std::span<const Phase>(three) : std::span<const Phase>(two);
 
-  const auto position = static_cast<double>(step);
   double start = 0;
+  for (const Phase& phase : phases) {
+    if (phase.end == start) {
+      throw UsageError(fmt::format(
+          "OneCycleLR: with a rising_part of {} of {} steps, a phase begins and ends at step {}; "
+          "another rising_part or number of steps gives it a length",
+          options.rising_part, options.total_steps, start));
+    }
+    start = phase.end;
+  }
+
+  const auto position = static_cast<double>(step);
+  start = 0;
   for (const Phase& phase : phases.first(phases.size() - 1)) {
     if (position <= phase.end) {
       return {phase.from, phase.to, (position - start) / (phase.end - start)};

@@ -27,7 +27,8 @@ struct OneCycleOptions {
 
 class OneCycleLR final : public Schedule {
  public:
-  /// Throws UsageError for options outside their range.
+  /// Throws UsageError for options outside their range, and where a phase would have no length
+  /// (rising_part * total_steps = 1): there torch divides by zero.
   OneCycleLR(Optimizer& optimizer, const OneCycleOptions& options);
 
   /// As torch: total_steps + 1 rates can be used, the last of them past the end; stepping on is an

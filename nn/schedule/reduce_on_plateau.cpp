@@ -60,19 +60,13 @@ ScheduleState ReduceLROnPlateau::state() const {
 }
 
 void ReduceLROnPlateau::load_state(const ScheduleState& state) {
-  const auto number = [&](const char* name) {
-    const auto found = state.find(name);
-    if (found == state.end() || found->second.size() != 1) {
-      throw UsageError(fmt::format("ReduceLROnPlateau: the state has no {}", name));
-    }
-    return found->second.front();
-  };
-  const auto rates = state.find("rates");
-  if (rates == state.end()) throw UsageError("ReduceLROnPlateau: the state has no rates");
-  best_ = number("best");
-  bad_epochs_ = static_cast<std::int64_t>(number("bad_epochs"));
-  cooldown_left_ = static_cast<std::int64_t>(number("cooldown_left"));
-  optimizer_.set_learning_rates(rates->second);
+  const double best = number_in(state, "best");
+  const std::int64_t bad_epochs = count_in(state, "bad_epochs");
+  const std::int64_t cooldown_left = count_in(state, "cooldown_left");
+  optimizer_.set_learning_rates(rates_in(state, "rates", optimizer_.learning_rates().size()));
+  best_ = best;
+  bad_epochs_ = bad_epochs;
+  cooldown_left_ = cooldown_left;
 }
 
 }  // namespace collar::nn

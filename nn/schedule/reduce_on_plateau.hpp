@@ -37,6 +37,7 @@ class ReduceLROnPlateau {
 
   /// The optimizer's rates belong to it: they follow from the metrics seen.
   ScheduleState state() const;
+  /// Throws FileError for a state that does not fit; then nothing has changed.
   void load_state(const ScheduleState& state);
 
  private:

@@ -8,11 +8,6 @@
 #include "kernels/core/error.hpp"
 
 namespace collar::nn {
-namespace {
-
-constexpr double kMostSteps = 0x1p53;  // beyond, a double skips some
-
-}  // namespace
 
 Schedule::Schedule(Optimizer& optimizer, RateFormula formula)
     : optimizer_(optimizer), formula_(std::move(formula)), base_rates_(optimizer.learning_rates()) {
@@ -53,22 +48,9 @@ ScheduleState Schedule::state() const {
 }
 
 void Schedule::load_state(const ScheduleState& state) {
-  const auto position = state.find("position");
-  const auto rates = state.find("base_rates");
-  if (position == state.end() || position->second.size() != 1 || rates == state.end()) {
-    throw UsageError("schedule: the state has no position or no base_rates");
-  }
-  if (rates->second.size() != base_rates_.size()) {
-    throw UsageError(
-        fmt::format("schedule: the state has {} parameter groups, the optimizer has {}",
-                    rates->second.size(), base_rates_.size()));
-  }
-  const double steps = position->second.front();
-  if (!(steps >= 0 && steps <= kMostSteps)) {
-    throw UsageError(fmt::format("schedule: the state is at position {}", steps));
-  }
-  base_rates_ = rates->second;
-  set_position(static_cast<std::int64_t>(steps));
+  const std::int64_t position = count_in(state, "position", last_position().value_or(kMostSteps));
+  base_rates_ = rates_in(state, "base_rates", base_rates_.size());
+  set_position(position);
 }
 
 }  // namespace collar::nn

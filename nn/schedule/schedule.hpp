@@ -6,20 +6,16 @@
 
 #include <cstdint>
 #include <functional>
-#include <map>
 #include <optional>
-#include <string>
 #include <vector>
 
 #include "nn/optim/optimizer.hpp"
+#include "nn/schedule/schedule_state.hpp"
 
 namespace collar::nn {
 
 /// The learning rate after `step` steps (0: before the first) of a group whose own rate is `base`.
 using RateFormula = std::function<double(std::int64_t step, double base)>;
-
-/// What has to be kept to continue a schedule, by name.
-using ScheduleState = std::map<std::string, std::vector<double>>;
 
 class Schedule {
  public:
@@ -44,8 +40,9 @@ class Schedule {
   virtual std::optional<std::int64_t> last_position() const { return std::nullopt; }
 
   ScheduleState state() const;
-  /// Throws UsageError if the state is of a schedule with another number of groups, or its position
-  /// is none.
+  /// Takes over what state() gave. Throws FileError for the state of another number of groups, a
+  /// position that is no number of steps or lies past the end, and rates that are not finite; then
+  /// nothing has changed.
   void load_state(const ScheduleState& state);
 
   /// Puts `driver` in the place of advance() when step() is called: a run that plays several ranks

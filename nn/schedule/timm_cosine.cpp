@@ -16,6 +16,10 @@ double TimmCosine::operator()(std::int64_t step, double base) const {
     throw UsageError(
         fmt::format("timm cosine schedule: t_initial must be at least 1, not {}", t_initial));
   }
+  if (!(cycle_mul > 0)) {
+    throw UsageError(
+        fmt::format("timm cosine schedule: cycle_mul must be positive, not {}", cycle_mul));
+  }
   if (step < warmup_t) {
     const double slope = (base - warmup_rate) / static_cast<double>(warmup_t);
     return warmup_rate + static_cast<double>(step) * slope;
@@ -27,7 +31,9 @@ double TimmCosine::operator()(std::int64_t step, double base) const {
   double length = first_length;
   double start = first_length * cycle;
   if (cycle_mul != 1) {
-    cycle = std::floor(std::log(1 - t / first_length * (1 - cycle_mul)) / std::log(cycle_mul));
+    // Shrinking cycles have an end, where the logarithm is that of 0.
+    const double left = std::max(0.0, 1 - t / first_length * (1 - cycle_mul));
+    cycle = std::floor(std::log(left) / std::log(cycle_mul));
     length = std::pow(cycle_mul, cycle) * first_length;
     start = (1 - std::pow(cycle_mul, cycle)) / (1 - cycle_mul) * first_length;
   }

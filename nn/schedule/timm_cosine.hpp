@@ -11,7 +11,9 @@ namespace rate {
 
 /// A linear warm-up from warmup_rate in the place of the first warmup_t steps of the cosine, or
 /// with warmup_prefix in front of it; the cosine goes to min_rate in t_initial steps, cycle_limit
-/// times; then the rate stays at min_rate.
+/// times; then the rate stays at min_rate, also where timm fails: past the end of all the cycles,
+/// however many, that cycle_mul < 1 has room for. Throws UsageError unless t_initial and cycle_mul
+/// are positive.
 struct TimmCosine {
   std::int64_t t_initial = 1;
   double min_rate = 0;

@@ -73,3 +73,16 @@ TEST_CASE("A reader that leaves is no error, a full disk is one") {
   CHECK(full.code == 7);
   CHECK_THAT(full.err, Contains("stdout") && Contains("No space"));
 }
+
+TEST_CASE("Waiting threads of OpenMP give their CPU away, unless the user says otherwise") {
+  const auto variables = [](const collar::apps::Variables& set) {
+    const Finished finished = run_collar({"env", "--json"}, set);
+    return nlohmann::json::parse(finished.out)["variables"];
+  };
+  CHECK(variables({})["GOMP_SPINCOUNT"] == "1000");
+  CHECK(variables({{"GOMP_SPINCOUNT", "5"}})["GOMP_SPINCOUNT"] == "5");
+  CHECK_FALSE(variables({{"OMP_WAIT_POLICY", "active"}}).contains("GOMP_SPINCOUNT"));
+  const Finished launched =
+      run_collar({"launch", "-n", "1", "--", "sh", "-c", "echo spin=$GOMP_SPINCOUNT"});
+  CHECK_THAT(launched.out, Contains("spin=\n"));
+}

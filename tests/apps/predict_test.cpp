@@ -119,7 +119,7 @@ TEST_CASE("A config.json with impossible values is a file error that names them"
       {"crop_pct", {{"pretrained_cfg", {{"crop_pct", 7}}}}},
       {"input_size", {{"pretrained_cfg", {{"input_size", {3, 0, 0}}}}}},
       {"std", {{"pretrained_cfg", {{"std", {1, 0, 1}}}}}},
-      {"interpolation 'random'", {{"pretrained_cfg", {{"interpolation", "random"}}}}}};
+      {"interpolation 'smooth'", {{"pretrained_cfg", {{"interpolation", "smooth"}}}}}};
   for (const auto& [field, change] : changes) {
     const Finished finished = predict_with(change);
     INFO(field);

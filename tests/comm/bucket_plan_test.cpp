@@ -8,7 +8,6 @@
 using collar::comm::Bucket;
 using collar::comm::BucketLimits;
 using collar::comm::BucketPlan;
-using collar::comm::fingerprint;
 using collar::comm::ParameterSize;
 using collar::comm::plan_buckets;
 
@@ -62,14 +61,4 @@ TEST_CASE("Without parameters there is nothing to reduce") {
   const BucketPlan plan = plan_buckets({});
   CHECK(plan.buckets.empty());
   CHECK(plan.elements == 0);
-}
-
-TEST_CASE("Plans that differ have different fingerprints") {
-  const std::vector<ParameterSize> parameters{{"a", 64}, {"b", 64}};
-  const std::vector<ParameterSize> renamed{{"a", 64}, {"c", 64}};
-  BucketLimits small;
-  small.first_bytes = 16;
-  CHECK(fingerprint(plan_buckets(parameters)) == fingerprint(plan_buckets(parameters)));
-  CHECK(fingerprint(plan_buckets(parameters)) != fingerprint(plan_buckets(renamed)));
-  CHECK(fingerprint(plan_buckets(parameters)) != fingerprint(plan_buckets(parameters, small)));
 }

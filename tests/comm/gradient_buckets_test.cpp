@@ -3,10 +3,13 @@
 
 #include <catch2/catch.hpp>
 
+#include <functional>
 #include <mutex>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "engine/autograd/state.hpp"
 #include "engine/ops/ops.hpp"
 #include "kernels/core/error.hpp"
 #include "tests/support/runtime.hpp"
@@ -188,6 +191,76 @@ TEST_CASE("Ranks with different models are told which parameter differs") {
   for (const std::string& message : messages) {
     CHECK_THAT(message, Contains("conv1.weight is f32 [4] on rank 0 and f32 [5] on rank 2"));
   }
+}
+
+TEST_CASE("Ranks whose buckets differ are all told what differs first, and where") {
+  const std::vector<std::pair<std::string, Shape>> kTensors{
+      {"conv.weight", {8, 3}}, {"fc.weight", {5, 8}}, {"fc.bias", {5}}};
+  struct Model {
+    std::vector<std::pair<std::string, Shape>> tensors;
+    GradientBucketOptions options;
+  };
+  struct Difference {
+    std::string what;
+    std::function<void(Model&)> on_rank_1;
+    std::string message;
+  };
+  const std::vector<Difference> differences{
+      {"other buckets", [](Model& m) { m.options.bucket_bytes = 1000; },
+       "the limit of a bucket is 26214400 bytes on rank 0 and 1000 bytes on rank 1"},
+      {"another first bucket", [](Model& m) { m.options.first_bucket_bytes = 64; },
+       "the limit of the first bucket is 1048576 bytes on rank 0 and 64 bytes on rank 1"},
+      {"other virtual ranks", [](Model& m) { m.options.virtual_ranks = 2; },
+       "the number of virtual ranks is 1 on rank 0 and 2 on rank 1"},
+      {"a frozen parameter", [](Model& m) { m.tensors.erase(m.tensors.begin() + 1); },
+       "where rank 0 has fc.weight, rank 1 has conv.weight"},
+      {"another name", [](Model& m) { m.tensors[1].first = "head.weight"; },
+       "where rank 0 has fc.weight, rank 1 has head.weight"},
+      {"a tensor more",
+       [](Model& m) {
+         m.tensors.insert(m.tensors.begin(), {"stem", {4}});
+       },
+       "where rank 0 has bucket 0, rank 1 has stem"},
+      {"another shape of the same size",
+       [](Model& m) {
+         m.tensors[0].second = {3, 8};
+       },
+       "conv.weight is f32 [8, 3] at element 64 on rank 0 and f32 [3, 8] at element 64 on rank 1"},
+      {"another size",
+       [](Model& m) {
+         m.tensors[1].second = {2, 8};
+       },
+       "fc.weight is f32 [5, 8] at element 16 on rank 0 and f32 [2, 8] at element 16 on rank 1"}};
+  for (const Difference& difference : differences) {
+    INFO(difference.what);
+    const auto messages = test::messages_of_ranks(2, [&](Communicator& communicator) {
+      OnCpu cpu(1);
+      Model model{kTensors, {}};
+      if (communicator.rank() == 1) difference.on_rank_1(model);
+      std::vector<NamedTensor> parameters;
+      for (const auto& [name, shape] : model.tensors)
+        parameters.push_back({name, cpu.leaf(cpu.random(shape, 1))});
+      GradientBuckets buckets(parameters, communicator, model.options);
+    });
+    for (const std::string& message : messages)
+      CHECK_THAT(message, Contains("do not agree on the gradient buckets: " + difference.message));
+  }
+}
+
+TEST_CASE("Buckets that could not be made leave no hook behind") {
+  threads_as_ranks(1, [](Communicator& communicator) {
+    OnCpu cpu(1);
+    const std::vector<NamedTensor> parameters{
+        {"good", cpu.leaf(cpu.tensor({1, 2}, {2}))},
+        {"bf16", cast(cpu.tensor({1}, {1}), DType::bf16)}};  // has no place among f32
+    try {
+      const GradientBuckets buckets(parameters, communicator);
+      expect(false, "a ShapeError");
+    } catch (const ShapeError&) {
+    }
+    for (const NamedTensor& parameter : parameters)
+      expect(!parameter.tensor.state()->grad_hook, "no hook at " + parameter.name);
+  });
 }
 
 TEST_CASE("All ranks get rank 0's values") {

@@ -108,4 +108,16 @@ TEST_CASE("Too much memory is an error with sizes, not a crash") {
   OnCpu cpu;
   CHECK_THROWS_AS(Tensor::empty({1LL << 50}, DType::f32, &cpu.context()), DeviceError);
   CHECK_THROWS_AS(Tensor::empty({1LL << 62}, DType::f32, &cpu.context()), ShapeError);
+  CHECK_THROWS_AS(Tensor::empty({1LL << 61}, DType::f32, &cpu.context()), ShapeError);
+  CHECK_THROWS_AS(Tensor::empty({(1LL << 62) - 1}, DType::f32), ShapeError);
+  CHECK_THROWS_AS(Tensor::empty({(1LL << 61) - 64}, DType::f32, &cpu.context()), DeviceError);
+}
+
+TEST_CASE("A tensor may outlive the Runtime that gave it its memory") {
+  Tensor tensor;
+  {
+    OnCpu cpu;
+    tensor = Tensor::full({1 << 20}, 5, DType::f32, &cpu.context());
+  }
+  CHECK(tensor.data<float>()[(1 << 20) - 1] == 5);
 }

@@ -15,6 +15,7 @@
 #include "kernels/core/dispatch.hpp"
 #include "kernels/core/view.hpp"
 #include "kernels/runtime/cpu_context.hpp"
+#include "tests/support/isas.hpp"
 
 namespace collar::test {
 
@@ -57,6 +58,13 @@ class Buffer {
   View view_;
 };
 
+inline bool same_bits(ConstView a, ConstView b) {
+  return a.bytes() == b.bytes() && std::memcmp(a.data, b.data, a.bytes()) == 0;
+}
+inline bool same_bits(Buffer& a, Buffer& b) {
+  return same_bits(a.view(), b.view());
+}
+
 inline std::vector<double> values_of(ConstView view) {
   std::vector<double> values(static_cast<std::size_t>(view.numel()));
   dispatch_float(view.dtype, [&]<typename T>(std::type_identity<T>) {
@@ -93,16 +101,6 @@ inline void require_close(ConstView result, ConstView exact, double terms) {
                    << (got.empty() ? 0.0 : got[worst]) << ", exactly "
                    << (want.empty() ? 0.0 : want[worst]) << "; allowed " << allowed);
   REQUIRE(wrong == 0);
-}
-
-/// A context for each instruction set that can be tried here: both block widths on a machine with
-/// AVX-512.
-inline std::vector<Isa> isas_here() {
-  std::vector<Isa> isas;
-  for (const Isa isa : {Isa::baseline, Isa::avx2, Isa::avx512, Isa::avx512_bf16}) {
-    if (isa <= detect_isa()) isas.push_back(isa);
-  }
-  return isas;
 }
 
 }  // namespace collar::test

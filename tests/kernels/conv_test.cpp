@@ -107,7 +107,7 @@ class Trial {
                         taps() * fan_out / static_cast<double>(w.master.shape[1]));
   }
 
-  // Written over what was there, with the bias's gradient or without, then added to.
+  // Written over what was there, together or one without the other, then added to.
   void check_backward_weights(CpuContext& context) {
     INFO("backward weights");
     const Shape& y = dy_.view().shape;
@@ -122,6 +122,9 @@ class Trial {
     kernels::conv2d_backward_weights(context, x_.view(), dy_.view(), dw.view(), dbias.view(), false,
                                      geometry_);
     test::require_close(dw.view(), dw_.view(), positions);
+    test::require_close(dbias.view(), dbias_.view(), positions);
+    dbias.randomize(7);
+    kernels::conv2d_backward_weights(context, {}, dy_.view(), {}, dbias.view(), false, geometry_);
     test::require_close(dbias.view(), dbias_.view(), positions);
     kernels::conv2d_backward_weights(context, x_.view(), dy_.view(), dw.view(), dbias.view(), true,
                                      geometry_);

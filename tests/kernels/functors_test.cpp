@@ -37,6 +37,16 @@ TEST_CASE("moments of two sets merge to those of their union") {
   CHECK(m2 == other_m2);
 }
 
+TEST_CASE("Philox gives the published known answers") {  // Random123 1.14, kat_vectors
+  CHECK(philox4x32_10({0, 0, 0, 0}, {0, 0}) ==
+        PhiloxCounter{0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8});
+  constexpr std::uint32_t kOnes = 0xffffffff;
+  CHECK(philox4x32_10({kOnes, kOnes, kOnes, kOnes}, {kOnes, kOnes}) ==
+        PhiloxCounter{0x408f276d, 0x41c83b0e, 0xa20bc7c6, 0x6d5451fd});
+  CHECK(philox4x32_10({0x243f6a88, 0x85a308d3, 0x13198a2e, 0x03707344}, {0xa4093822, 0x299f31d0}) ==
+        PhiloxCounter{0xd16cfe09, 0x94fdcceb, 0x5001e420, 0x24126ea1});
+}
+
 TEST_CASE("the words of a dropout mask are those of its documented Philox blocks") {
   const DropoutKey key{
       .seed = 0x123456789abcdef0, .step = 0x100000002, .rank = 3, .micro = 4, .layer = 5};

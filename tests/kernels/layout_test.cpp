@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "kernels/cast.hpp"
+#include "kernels/core/image_index.hpp"
 #include "kernels/reference/layout.hpp"
 #include "tests/kernels/buffers.hpp"
 
@@ -15,9 +16,7 @@ using test::Buffer;
 
 TEST_CASE("element (n, c, h, w) lies where the layout says") {
   const Shape shape{2, 32, 3, 5};
-  const auto at = [&](Layout layout) {
-    return kernels::reference::ImageIndex(shape, layout)(1, 19, 2, 4);
-  };
+  const auto at = [&](Layout layout) { return kernels::ImageIndex(shape, layout)(1, 19, 2, 4); };
   CHECK(at(Layout::plain) == ((1 * 32 + 19) * 3 + 2) * 5 + 4);
   CHECK(at(Layout::channels_last) == ((1 * 3 + 2) * 5 + 4) * 32 + 19);
   CHECK(at(Layout::blocked8) == (((1 * 4 + 2) * 3 + 2) * 5 + 4) * 8 + 3);

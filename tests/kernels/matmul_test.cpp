@@ -84,7 +84,7 @@ TEST_CASE("the classifier of a ResNet-50 for 37 classes agrees with its definiti
   check(context, DType::f32, 64, 2048, 37);
 }
 
-TEST_CASE("a weight gradient of the linear layer can be left without the bias's") {
+TEST_CASE("the linear layer's gradients of weight and bias can be had one without the other") {
   CpuContext context({.threads = 2});
   Buffer x({4, 6});
   Buffer dy({4, 3});
@@ -95,4 +95,12 @@ TEST_CASE("a weight gradient of the linear layer can be left without the bias's"
   kernels::linear_backward_weights(context, x.view(), dy.view(), dw.view(), {}, false);
   kernels::reference::linear_backward_weights(x.view(), dy.view(), exact.view(), {}, false);
   test::require_close(dw.view(), exact.view(), 4);
+
+  Buffer dbias({3});
+  Buffer exact_dbias({3});
+  for (const bool accumulate : {false, true}) {
+    kernels::linear_backward_weights(context, {}, dy.view(), {}, dbias.view(), accumulate);
+    kernels::reference::linear_backward_weights({}, dy.view(), {}, exact_dbias.view(), accumulate);
+    test::require_close(dbias.view(), exact_dbias.view(), 4);
+  }
 }

@@ -11,7 +11,9 @@
 #include <utility>
 #include <vector>
 
+#include "kernels/core/error.hpp"
 #include "kernels/functors.hpp"
+#include "kernels/pointwise.hpp"
 #include "kernels/reference/norm.hpp"
 #include "tests/kernels/buffers.hpp"
 
@@ -21,6 +23,7 @@ using kernels::BatchNormInference;
 using kernels::BatchNormTraining;
 using kernels::StatisticsExchange;
 using test::Buffer;
+using test::same_bits;
 
 namespace {
 
@@ -146,10 +149,6 @@ struct Layer {
   Buffer x, residual, dy0, dy1, y, dx, dresidual;
   Buffer weight, bias, mean, inv_std, running_mean, running_var, dweight, dbias, mask;
 };
-
-bool same_bits(Buffer& a, Buffer& b) {
-  return std::memcmp(a.view().data, b.view().data, a.view().bytes()) == 0;
-}
 
 /// The mask is that of the very y that was stored.
 void require_mask_of(ConstView y, ConstView mask) {
@@ -479,11 +478,61 @@ TEST_CASE("two ranks that exchange statistics normalise like one that has both h
   test::require_close(first.dx.view(), first_dx.view(), 140);
 }
 
-TEST_CASE("an empty batch is left alone") {
+TEST_CASE("an empty batch changes nothing forward and has gradients of zero") {
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  CpuContext context;
+  for (const Case& c : {Case{{0, 16, 3, 3}, DType::f32, Layout::blocked16, true, true},
+                        Case{{0, 5, 3, 3}, DType::bf16, Layout::channels_last, true, true},
+                        Case{{0, 37}}, Case{{2, 0, 3, 3}, DType::f32, Layout::channels_last}}) {
+    INFO(describe(c));
+    Layer layer(c);
+    Layer before(c);
+    kernels::batch_norm_training(context, layer.training(c), {});
+    CHECK(same_bits(layer.running_mean, before.running_mean));
+    kernels::fill(context, layer.inv_std.view(), nan);
+    kernels::batch_norm_inference(context, layer.inference(c));
+    BatchNormBackward args = layer.backward(c);
+    args.batch_statistics = false;
+    args.accumulate_affine = true;
+    kernels::batch_norm_backward(context, args, {});
+    CHECK(same_bits(layer.dweight, before.dweight));
+    CHECK(same_bits(layer.dbias, before.dbias));
+    args.accumulate_affine = false;
+    kernels::batch_norm_backward(context, args, {});
+    const std::vector<double> zeros(static_cast<std::size_t>(c.shape[1]), 0.0);
+    CHECK(test::values_of(layer.dweight.view()) == zeros);
+    CHECK(test::values_of(layer.dbias.view()) == zeros);
+  }
+}
+
+TEST_CASE("a rank with an empty batch takes part in every exchange") {
   CpuContext context;
   const Case c{{0, 16, 3, 3}, DType::f32, Layout::blocked16, true, true};
   Layer layer(c);
-  CHECK_NOTHROW(kernels::batch_norm_training(context, layer.training(c), {}));
-  CHECK_NOTHROW(kernels::batch_norm_inference(context, layer.inference(c)));
-  CHECK_NOTHROW(kernels::batch_norm_backward(context, layer.backward(c), {}));
+  int exchanges = 0;
+  StatisticsExchange exchange;
+  exchange.merge_moments = [&](View mean, View m2, double count) {
+    CHECK(count == 0);
+    ++exchanges;
+    for (std::int64_t i = 0; i < 16; ++i) {  // the other ranks' nine values
+      mean.as<float>()[i] = 2;
+      m2.as<float>()[i] = 9 * 4;
+    }
+    return 9.0;
+  };
+  exchange.add_sums = [&](View sums, double count) {
+    CHECK(count == 0);
+    CHECK(sums.as<float>()[17] == 0);
+    ++exchanges;
+    return 9.0;
+  };
+  kernels::batch_norm_training(context, layer.training(c), exchange);
+  CHECK(layer.mean.data()[3] == 2);
+  CHECK(layer.inv_std.data()[3] == Approx(0.5));
+  kernels::batch_norm_backward(context, layer.backward(c), exchange);
+  CHECK(layer.dweight.data()[3] == 0);
+  CHECK(exchanges == 2);
+
+  exchange.merge_moments = [](View, View, double) { return 1.0; };
+  CHECK_THROWS_AS(kernels::batch_norm_training(context, layer.training(c), exchange), ShapeError);
 }

@@ -15,6 +15,7 @@ using namespace collar;
 using kernels::AdamStep;
 using kernels::SgdStep;
 using test::Buffer;
+using test::same_bits;
 
 namespace {
 
@@ -24,10 +25,6 @@ void set(Buffer& buffer, const std::vector<float>& values) {
 
 std::vector<float> get(Buffer& buffer) {
   return {buffer.data(), buffer.data() + buffer.view().numel()};
-}
-
-bool same_bits(Buffer& a, Buffer& b) {
-  return std::memcmp(a.view().data, b.view().data, a.view().bytes()) == 0;
 }
 
 const std::vector<float> kStart{1, -2, 3};

@@ -5,10 +5,11 @@
 #include <catch2/catch.hpp>
 
 #include <cmath>
-#include <cstring>
 #include <limits>
 #include <vector>
 
+#include "kernels/cast.hpp"
+#include "kernels/core/error.hpp"
 #include "kernels/reference/pointwise.hpp"
 #include "tests/kernels/buffers.hpp"
 
@@ -16,12 +17,9 @@ using namespace collar;
 using kernels::BinaryOp;
 using kernels::DropoutKey;
 using test::Buffer;
+using test::same_bits;
 
 namespace {
-
-bool same_bits(Buffer& a, Buffer& b) {
-  return std::memcmp(a.view().data, b.view().data, a.view().bytes()) == 0;
-}
 
 /// Lengths around the widths of registers, of mask bytes, and of a parallel region.
 const std::vector<std::int64_t> kLengths{0, 1, 7, 8, 15, 16, 17, 64, 1000, 70001};
@@ -145,10 +143,48 @@ TEST_CASE("fill converts its value to every type, scale and add round once") {
     y.randomize(1);
     x.randomize(2);
     const float before = y.data()[70000];
-    kernels::scale(own, y.view(), 0.3f);
+    kernels::scale(own, y.view(), y.view(), 0.3f);
     CHECK(y.data()[70000] == before * 0.3f);
     kernels::add_in_place(own, y.view(), x.view());
     CHECK(y.data()[70000] == before * 0.3f + x.data()[70000]);
+  }
+}
+
+TEST_CASE("types without vector loops are scaled, added and broadcast one by one") {
+  for (const Isa isa : test::isas_here()) {
+    CpuContext context({.threads = 2, .isa = isa});
+    Buffer half({70001}, DType::f16);
+    kernels::fill(context, half.view(), 0.5);
+    kernels::scale(context, half.view(), half.view(), 3);
+    kernels::add_in_place(context, half.view(), half.view());
+    CHECK(static_cast<float>(half.data<float16>()[70000]) == 3);
+
+    Buffer matrix({2, 3}, DType::f64);
+    Buffer row({3}, DType::f64);
+    kernels::fill(context, matrix.view(), 1);
+    kernels::fill(context, row.view(), 0x1p-40);
+    kernels::binary(context, BinaryOp::add, matrix.view(), row.view(), matrix.view());
+    CHECK(matrix.data<double>()[5] == 1 + 0x1p-40);  // more than a float can hold
+  }
+  CpuContext context;
+  Buffer bytes({4}, DType::u8);
+  CHECK_THROWS_AS(kernels::add_in_place(context, bytes.view(), bytes.view()), ShapeError);
+  CHECK_THROWS_AS(kernels::scale(context, bytes.view(), bytes.view(), 2), ShapeError);
+}
+
+TEST_CASE("a dropout mask is the same in every layout") {
+  CpuContext context({.threads = 2});
+  const Shape shape{3, 16, 5, 7};
+  Buffer plain(shape);
+  kernels::fill(context, plain.view(), 1);
+  kernels::dropout(context, plain.view(), plain.view(), 0.4, {.seed = 5});
+  for (const Layout layout : {Layout::channels_last, Layout::blocked8, Layout::blocked16}) {
+    Buffer other(shape, DType::f32, layout);
+    Buffer back(shape);
+    kernels::fill(context, other.view(), 1);
+    kernels::dropout(context, other.view(), other.view(), 0.4, {.seed = 5});
+    kernels::convert_layout(context, other.view(), back.view());
+    CHECK(same_bits(plain, back));
   }
 }
 

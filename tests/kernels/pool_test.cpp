@@ -5,7 +5,6 @@
 #include <catch2/catch.hpp>
 
 #include <cmath>
-#include <cstring>
 #include <limits>
 #include <string>
 #include <vector>
@@ -17,6 +16,7 @@
 using namespace collar;
 using kernels::Pool2dGeometry;
 using test::Buffer;
+using test::same_bits;
 
 namespace {
 
@@ -53,10 +53,6 @@ std::vector<Case> average_cases() {
           {{2, 16, 7, 6}, {{3, 3}, {2, 2}, {1, 1}, {1, 1}, true, true}},
           {{2, 16, 7, 6}, {{3, 3}, {2, 2}, {1, 1}, {1, 1}, true, false}},
           {{1, 16, 8, 8}, {{3, 2}, {1, 3}, {1, 0}, {1, 1}}}};
-}
-
-bool same_bits(Buffer& a, Buffer& b) {
-  return std::memcmp(a.view().data, b.view().data, a.view().bytes()) == 0;
 }
 
 /// body(context, case, type, layout) for everything that can be combined here.

@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "kernels/image.hpp"
+#include "tests/support/isas.hpp"
 
 using namespace collar;
 
@@ -21,8 +22,7 @@ TEST_CASE("Weighted sums of rows of bytes are the same on every instruction set"
       const std::int64_t rounded = sum >> kernels::kWeightBits;
       expected[i] = static_cast<std::uint8_t>(rounded < 0 ? 0 : rounded > 255 ? 255 : rounded);
     }
-    for (const Isa isa : {Isa::baseline, Isa::avx2, Isa::avx512}) {
-      if (isa > hardware_isa()) continue;
+    for (const Isa isa : test::isas_here()) {
       std::vector<std::uint8_t> out(expected.size());
       kernels::weighted_rows(isa, rows.data(), kStride, weights.data(), kTaps, n, out.data());
       REQUIRE(out == expected);

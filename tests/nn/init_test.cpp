@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "nn/conv.hpp"
 #include "nn/model_zoo.hpp"
 
 using namespace collar;
@@ -62,6 +63,15 @@ TEST_CASE(
   CHECK(moments_of(entry_of(*model, "layer2.0.downsample.2.weight")).mean == 1);
   CHECK(moments_of(entry_of(*model, "bn1.bias")).largest == 0);
   CHECK(moments_of(entry_of(*model, "bn1.running_var")).mean == 1);
+}
+
+TEST_CASE("A convolution in groups starts as torch's: its fan-out is that of all groups") {
+  Conv2d conv(64, 128, 3, {.groups = 4});
+  conv.initialize(3);
+  // torch.nn.init._calculate_fan_in_and_fan_out gives (144, 1152) for this weight.
+  const Tensor weight = entry_of(conv, "weight");
+  CHECK(weight.shape() == Shape{128, 16, 3, 3});
+  CHECK(moments_of(weight).deviation == Approx(std::sqrt(2.0 / 1152)).epsilon(0.03));
 }
 
 TEST_CASE("Initial values depend on the seed and on the name, and on nothing else") {

@@ -3,6 +3,7 @@
 
 #include <catch2/catch.hpp>
 
+#include "engine/ops/layout.hpp"
 #include "kernels/core/error.hpp"
 #include "tests/support/runtime.hpp"
 
@@ -35,6 +36,8 @@ TEST_CASE("With fewer than five classes every sample is among the first five") {
 TEST_CASE("Labels that do not fit the logits are refused") {
   collar::test::OnCpu on;
   CHECK_THROWS_AS(count_top_k(on.tensor({1, 2}, {1, 2}), on.labels({0, 1}), 1), ShapeError);
+  const Tensor doubles = cast(on.tensor({1, 2}, {1, 2}), DType::f64);
+  CHECK_THROWS_WITH(count_top_k(doubles, on.labels({0}), 1), Catch::Contains("f32 or bf16"));
 }
 
 TEST_CASE("An average is weighted, and 0 before its first value") {

@@ -8,7 +8,7 @@
 using namespace collar;
 using namespace collar::nn;
 
-TEST_CASE("A model knows where its default weights are and what their pictures look like") {
+TEST_CASE("A model knows where its default weights are and what their images look like") {
   const ModelInfo& info = model_info("resnet50d");
   CHECK(info.pretrained.tag == "ra2_in1k");
   CHECK(info.hub_id() == "timm/resnet50d.ra2_in1k");

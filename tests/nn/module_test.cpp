@@ -13,6 +13,7 @@
 #include "nn/sequential.hpp"
 #include "nn/stateless.hpp"
 #include "tests/support/runtime.hpp"
+#include "tests/support/tensors.hpp"
 
 using namespace collar;
 using namespace collar::nn;
@@ -105,6 +106,40 @@ TEST_CASE("A model of modules computes, trains and counts its batches") {
   CHECK_FALSE(net.head().training());
   net(x);
   CHECK(net.named_buffers()[2].tensor.item() == 1);
+}
+
+TEST_CASE("A model of any kind computes in the type it is told, and gives f32") {
+  collar::test::OnCpu on;
+  Sequential net;
+  net.append<Conv2d>(3, 8, 3, Conv2d::Options{.padding = 1, .bias = true});
+  net.append<BatchNorm2d>(8);
+  auto& activation = net.append<ReLU>();
+  net.append<GlobalAvgPool>();
+  net.append<Linear>(8, 3);
+  net.initialize(1);
+  net.to(on.context());
+  DType inside = DType::u8;
+  activation.set_forward_hook([&](const Tensor&, const Tensor& y) { inside = y.dtype(); });
+  const Tensor x = on.random({4, 3, 6, 6}, 2);
+  const auto run = [&](DType type) {
+    net.set_compute_type(type);
+    const Tensor y = net(x);
+    CHECK(inside == type);
+    CHECK(y.dtype() == DType::f32);
+    for (Parameter parameter : net.named_parameters()) parameter.tensor.zero_grad();
+    sum(mul(y, y)).backward();
+    for (const Parameter& parameter : net.named_parameters()) {
+      CHECK(parameter.tensor.dtype() == DType::f32);
+      CHECK(parameter.tensor.grad().dtype() == DType::f32);
+    }
+    return collar::test::values_of(y);
+  };
+  const auto exact = run(DType::f32);
+  const auto rounded = run(DType::bf16);
+  CHECK(rounded != exact);
+  for (std::size_t i = 0; i < exact.size(); ++i) {
+    CHECK(rounded[i] == Approx(exact[i]).margin(0.02));
+  }
 }
 
 TEST_CASE("A forward hook sees what a module is given and what it returns") {

@@ -95,7 +95,7 @@ TEST_CASE("Every entry has timm's shape and type") {
   }
 }
 
-TEST_CASE("A residual network goes from pictures of any size to logits") {
+TEST_CASE("A residual network goes from images of any size to logits") {
   collar::test::OnCpu on;
   for (const auto* name : {"resnet10t", "resnet14t", "resnet18"}) {
     auto model = nn::test::formula_model(name, 5, true, on.context());

@@ -21,7 +21,7 @@ struct Costs {
   std::uint64_t allocations = 0;
 };
 
-/// The costs of each of some steps on the same pictures.
+/// The costs of each of some steps on the same images.
 std::vector<Costs> costs_of_steps(ResNet& model, Optimizer& optimizer, collar::test::OnCpu& on,
                                   int steps) {
   const Tensor images = on.random({2, 3, 32, 32}, 1);

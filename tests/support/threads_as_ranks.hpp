@@ -10,6 +10,7 @@
 #include <stdexcept>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "comm/create_communicator.hpp"
@@ -21,45 +22,54 @@ inline void expect(bool condition, const std::string& what) {
   if (!condition) throw std::runtime_error("expected: " + what);
 }
 
-/// Runs body(communicator) as each of n ranks and returns what each threw (null where it did not).
+/// What ranks threw: null where one did not.
+struct Outcomes {
+  std::vector<std::exception_ptr> of_rank;
+  std::exception_ptr first;  ///< in time
+};
+
+/// Runs body(communicator) as each of n ranks, which owns its std::unique_ptr<Communicator>.
 template <typename Body>
-std::vector<std::exception_ptr> outcomes_of_ranks(int n, Body body,
-                                                  const comm::HostOptions& options,
-                                                  std::exception_ptr& first) {
+Outcomes outcomes_of_ranks(int n, Body body, const comm::HostOptions& options = {}) {
   std::vector<std::unique_ptr<comm::Communicator>> ranks =
       comm::create_thread_communicators(n, options);
-  std::vector<std::exception_ptr> outcomes(ranks.size());
+  Outcomes outcomes{std::vector<std::exception_ptr>(ranks.size()), nullptr};
   std::mutex mutex;
   std::vector<std::thread> threads;
   for (std::size_t rank = 0; rank < ranks.size(); ++rank)
     threads.emplace_back([&, rank] {
       try {
-        body(*ranks[rank]);
+        body(std::move(ranks[rank]));
       } catch (...) {
         const std::lock_guard lock(mutex);
-        outcomes[rank] = std::current_exception();
-        if (!first) first = outcomes[rank];
+        outcomes.of_rank[rank] = std::current_exception();
+        if (!outcomes.first) outcomes.first = outcomes.of_rank[rank];
       }
-      ranks[rank].reset();  // a rank that is through leaves the group
     });
   for (std::thread& thread : threads) thread.join();
   return outcomes;
 }
 
+/// A body of ranks that leave the group when they are through.
+template <typename Body>
+auto leaving_after(Body& body) {
+  return [&body](std::unique_ptr<comm::Communicator> communicator) { body(*communicator); };
+}
+
+/// Runs body(Communicator&) as each of n ranks.
 template <typename Body>
 void threads_as_ranks(int n, Body body, const comm::HostOptions& options = {}) {
-  std::exception_ptr first;
-  outcomes_of_ranks(n, body, options, first);
-  if (first) std::rethrow_exception(first);
+  const Outcomes outcomes = outcomes_of_ranks(n, leaving_after(body), options);
+  if (outcomes.first) std::rethrow_exception(outcomes.first);
 }
 
 /// The messages of what the ranks threw; empty for a rank that did not throw.
 template <typename Body>
 std::vector<std::string> messages_of_ranks(int n, Body body,
                                            const comm::HostOptions& options = {}) {
-  std::exception_ptr first;
   std::vector<std::string> messages;
-  for (const std::exception_ptr& outcome : outcomes_of_ranks(n, body, options, first)) {
+  const Outcomes outcomes = outcomes_of_ranks(n, leaving_after(body), options);
+  for (const std::exception_ptr& outcome : outcomes.of_rank) {
     messages.emplace_back();
     try {
       if (outcome) std::rethrow_exception(outcome);

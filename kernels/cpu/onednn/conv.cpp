@@ -227,6 +227,7 @@ void conv2d_backward_data(CpuContext& context, ConstView dy, const Weight& w, Vi
 
 void conv2d_backward_weights(CpuContext& context, ConstView x, ConstView dy, View dw, View dbias,
                              bool accumulate, const Conv2dGeometry& geometry) {
+  if (!dw) return reference::conv2d_backward_weights(x, dy, dw, dbias, accumulate, geometry);
   State& state = context.convolutions().state();
   const Problem problem{Pass::weights, x, dw.shape, dy, bool{dbias}, geometry};
   if (!state.computes(x.dtype) || problem.empty()) {

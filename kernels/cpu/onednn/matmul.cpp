@@ -152,6 +152,7 @@ void linear_backward_data(CpuContext& context, ConstView dy, const Weight& w, Vi
 
 void linear_backward_weights(CpuContext& context, ConstView x, ConstView dy, View dw, View dbias,
                              bool accumulate) {
+  if (!dw) return add_column_sums(dy, dbias, accumulate);
   State& state = context.convolutions().state();
   if (!state.computes(x.dtype) || empty(x.shape, dw.shape)) {
     return reference::linear_backward_weights(x, dy, dw, dbias, accumulate);

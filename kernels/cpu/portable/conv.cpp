@@ -7,6 +7,7 @@
 
 #include "kernels/core/dispatch.hpp"
 #include "kernels/cpu/portable/gemm.hpp"
+#include "kernels/reference/conv.hpp"
 
 namespace collar::kernels {
 namespace {
@@ -212,6 +213,7 @@ void conv2d_backward_data(CpuContext& context, ConstView dy, const Weight& w, Vi
 
 void conv2d_backward_weights(CpuContext& context, ConstView x, ConstView dy, View dw, View dbias,
                              bool accumulate, const Conv2dGeometry& geometry) {
+  if (!dw) return reference::conv2d_backward_weights(x, dy, dw, dbias, accumulate, geometry);
   dispatch_float(x.dtype, [&]<typename T>(std::type_identity<T>) {
     backward_weights<T>(context, x, dy, dw, dbias, accumulate, geometry);
   });

@@ -9,6 +9,7 @@ namespace {
 
 template <typename AnyView>
 AnyView as_image(AnyView matrix) {
+  if (!matrix) return matrix;
   matrix.shape = {matrix.shape[0], matrix.shape[1], 1, 1};
   return matrix;
 }

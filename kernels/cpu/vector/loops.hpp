@@ -100,7 +100,7 @@ struct PoolLoops {
 
 /// Flat ranges of n elements. Masks start at a whole byte.
 struct PointwiseLoops {
-  void (*scale)(DType, std::int64_t n, void* y, float factor);
+  void (*scale)(DType, std::int64_t n, const void* x, void* y, float factor);
   void (*add)(DType, std::int64_t n, const void* a, const void* b, void* y);
   void (*subtract)(DType, std::int64_t n, const void* a, const void* b, void* y);
   void (*multiply)(DType, std::int64_t n, const void* a, const void* b, void* y);

@@ -37,8 +37,8 @@ void subtract(DType dtype, std::int64_t n, const void* a, const void* b, void* y
 void multiply(DType dtype, std::int64_t n, const void* a, const void* b, void* y) {
   map(dtype, n, a, b, y, [](auto u, auto v) { return u * v; });
 }
-void scale(DType dtype, std::int64_t n, void* y, float factor) {
-  map(dtype, n, y, y, y, [factor](auto u, auto) { return u * factor; });
+void scale(DType dtype, std::int64_t n, const void* x, void* y, float factor) {
+  map(dtype, n, x, x, y, [factor](auto u, auto) { return u * factor; });
 }
 
 COLLAR_INLINE void store_bit(std::uint8_t* mask, std::int64_t i, bool bit) {

@@ -8,6 +8,7 @@
 #include <catch2/catch.hpp>
 #include <cmath>
 #include <cstdio>
+#include <tuple>
 #include <utility>
 
 #include "apps/accelerate/evaluation.hpp"
@@ -266,6 +267,48 @@ TEST_CASE("gather, reduce and any_process put the ranks' values together") {
   });
 }
 
+TEST_CASE("Running statistics are rank 0's, or the mean over ranks") {
+  const Colours photos(8);
+  // What a rank's statistics become on its own: rank r of n has the photos r, r + n, …
+  const auto statistics_after_training = [&](Accelerator& accelerator) {
+    Training training(accelerator, photos, 2);
+    for (const data::Batch& batch : training.loader) training.model(batch.images);
+    const auto own = numbers(training.model.named_buffers());
+    accelerator.synchronize_buffers();
+    return std::pair{own, numbers(training.model.named_buffers())};
+  };
+  for (const Buffers buffers : {Buffers::rank_0, Buffers::mean}) {
+    std::vector<std::vector<float>> own(2), shared(2);
+    threads_with_accelerators(2, {.threads = 1, .buffers = buffers}, [&](Accelerator& accelerator) {
+      const auto rank = static_cast<std::size_t>(accelerator.process_index());
+      std::tie(own[rank], shared[rank]) = statistics_after_training(accelerator);
+    });
+    const std::vector<float> fresh = numbers(TinyModel().named_buffers());
+    CHECK(own[0] != fresh);
+    CHECK((own[1] == fresh) == (buffers == Buffers::rank_0));
+    std::vector<float> expected = own[0];
+    if (buffers == Buffers::mean)
+      for (std::size_t i = 0; i < expected.size(); ++i) expected[i] = (own[0][i] + own[1][i]) / 2;
+    CHECK(shared[0] == expected);
+    CHECK(shared[1] == expected);
+  }
+}
+
+TEST_CASE("The buckets of a real model: a small one of 1 MiB first, then of 25 MiB") {
+  Accelerator accelerator({.threads = 1});
+  const auto model = nn::create_model("resnet34", {.num_classes = 1000});
+  accelerator.prepare(*model);
+  const comm::BucketPlan& plan = accelerator.buckets()->plan();
+  REQUIRE(plan.buckets.size() == 5);  // 87 MB
+  for (std::size_t b = 0; b + 1 < plan.buckets.size(); ++b) {
+    const comm::Bucket& bucket = plan.buckets[b];
+    const std::int64_t limit = (b == 0 ? 1 : 25) * (std::int64_t{1} << 20);
+    const auto bytes_before = [&](std::int64_t element) { return 4 * (element - bucket.begin); };
+    CHECK(bytes_before(bucket.end) >= limit);
+    CHECK(bytes_before(plan.offsets[bucket.parameters.back()]) < limit);
+  }
+}
+
 TEST_CASE("print is heard once") {
   CapturedOutput output;
   threads_with_accelerators(3, {.threads = 1}, [](Accelerator& accelerator) {
@@ -338,6 +381,8 @@ TEST_CASE("A step of an accelerated network converts its input only, and soon al
 TEST_CASE("What cannot be is said at once") {
   CHECK_THROWS_AS(Accelerator({.gradient_accumulation_steps = 0}), UsageError);
   CHECK_THROWS_AS(Accelerator({.virtual_ranks = 0}), UsageError);
+  CHECK_THROWS_WITH(Accelerator({.virtual_ranks = 2, .buffers = Buffers::mean}),
+                    Contains("2 virtual ranks share one"));
   if (!CpuContext().has_fast_bf16())
     CHECK_THROWS_WITH(Accelerator({.precision = Precision::bf16}), Contains("bf16"));
   Accelerator accelerator({.threads = 1});

@@ -265,10 +265,3 @@ TEST_CASE("What is remembered of an endless talker is bounded") {
   CHECK(output.last_lines()[0].size() == RankOutput::kLineBytes);
   CHECK(output.last_lines()[1] == "last \\x1b[31mline");
 }
-
-TEST_CASE("Job tokens are long and never the same") {
-  const std::string token = make_job_token();
-  CHECK(token.size() == 64);
-  CHECK(token.find_first_not_of("0123456789abcdef") == std::string::npos);
-  CHECK(token != make_job_token());
-}

@@ -68,10 +68,8 @@ TEST_CASE("torchrun's variables are read as torch reads them") {
   CHECK_FALSE(e.single_host);
   CHECK(e.store == Endpoint{"node7", 29500});
   CHECK(e.job_token == "secret");
-  CHECK_FALSE(e.store_is_hosted);
   // torchrun's agent listens on the port itself
   CHECK(read(with(kTorchrun, "TORCHELASTIC_USE_AGENT_STORE", "True")).store.port == 29501);
-  CHECK(read(with(kTorchrun, "COLLAR_STORE_HOSTED", "1")).store_is_hosted);
 }
 
 TEST_CASE("The local variables may be left out") {

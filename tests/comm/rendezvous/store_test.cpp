@@ -7,8 +7,12 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 
+#include <unistd.h>
+
 #include <algorithm>
+#include <array>
 #include <catch2/catch.hpp>
+#include <fstream>
 #include <future>
 #include <thread>
 
@@ -19,6 +23,7 @@
 using namespace collar;
 using namespace collar::comm;
 using namespace std::chrono_literals;
+using store_protocol::Command;
 
 namespace {
 
@@ -50,6 +55,42 @@ bool is_closed(const FileDescriptor& socket) {
     const ssize_t n = ::recv(socket.get(), &byte, 1, MSG_DONTWAIT);
     return n == 0 || (n < 0 && errno == ECONNRESET);
   });
+}
+
+/// A connection that has proved the token.
+FileDescriptor greeted(const StoreServer& server) {
+  FileDescriptor socket = connect_to(server.endpoint(), soon());
+  Greeting greeting;
+  greeting.nonce = random_nonce();
+  greet(socket.get(), greeting, "t", soon(), "the store");
+  return socket;
+}
+
+/// A request as Store sends it; add adds 1.
+std::string request(Command command, const std::string& key, std::size_t milliseconds = 0) {
+  const std::string value = command == Command::add ? "1" : "";
+  std::array<std::byte, store_protocol::kLengthBytes + store_protocol::kRequestHeaderBytes> head;
+  store_protocol::write_u32(head.data(),
+                            store_protocol::kRequestHeaderBytes + key.size() + value.size());
+  head[4] = static_cast<std::byte>(command);
+  store_protocol::write_u32(head.data() + 5, milliseconds);
+  store_protocol::write_u32(head.data() + 9, key.size());
+  return std::string(reinterpret_cast<const char*>(head.data()), head.size()) + key + value;
+}
+
+/// The value in the next reply, which is one of success.
+std::string receive_reply(const FileDescriptor& socket) {
+  std::array<std::byte, store_protocol::kLengthBytes> length;
+  receive_all(socket.get(), length, soon(), "the test");
+  std::string reply(store_protocol::read_u32(length.data()), '\0');
+  receive_all(socket.get(), std::as_writable_bytes(std::span(reply)), soon(), "the test");
+  return reply.at(0) == 0 ? reply.substr(1) : "a refusal: " + reply.substr(1);
+}
+
+std::size_t resident_bytes() {
+  std::size_t total = 0, resident = 0;
+  std::ifstream("/proc/self/statm") >> total >> resident;
+  return resident * static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
 }
 
 template <typename E, typename Call>
@@ -199,16 +240,64 @@ TEST_CASE("A crowd of strangers keeps nobody out") {
 
 TEST_CASE("A client that has proved the token still cannot send frames without bound") {
   const StoreServer server(any_port(), "t");
-  const FileDescriptor socket = connect_to(server.endpoint(), soon());
-  Greeting greeting;
-  greeting.nonce = random_nonce();
-  greet(socket.get(), greeting, "t", soon(), "the store");
+  const FileDescriptor socket = greeted(server);
   send_text(socket, "\xff\xff\xff\x7f garbage");
   CHECK(is_closed(socket));
   Store client(server.endpoint(), "t", soon());
   CHECK_THROWS_AS(client.set(std::string(300, 'k'), "v"), RankLostError);
   Store other(server.endpoint(), "t", soon());
   CHECK(other.add("n", 1) == 1);
+}
+
+TEST_CASE("A client that does not read its answers is not answered without bound") {
+  constexpr int kRequests = 128;
+  const StoreServer server(any_port(), "t");
+  Store other(server.endpoint(), "t", soon());
+  other.set("large", std::string(1 << 20, 'x'));
+  const FileDescriptor greedy = greeted(server);
+  const std::size_t before = resident_bytes();
+  std::string requests;
+  for (int i = 0; i < kRequests; ++i) requests += request(Command::get, "large");
+  send_text(greedy, requests);
+  std::this_thread::sleep_for(100ms);
+  CHECK(resident_bytes() < before + (std::size_t{32} << 20));
+  CHECK(other.add("n", 1) == 1);
+  for (int i = 0; i < kRequests; ++i) {  // and when it reads at last, nothing is missing
+    CHECK(receive_reply(greedy) == std::string(1 << 20, 'x'));
+  }
+}
+
+TEST_CASE("Requests behind one that waits are served when it has been answered") {
+  const StoreServer server(any_port(), "t");
+  const FileDescriptor client = greeted(server);
+  send_text(client, request(Command::get, "later", 5'000) + request(Command::add, "n"));
+  std::this_thread::sleep_for(20ms);
+  Store other(server.endpoint(), "t", soon());
+  other.set("later", "value");
+  CHECK(receive_reply(client) == "value");
+  CHECK(receive_reply(client) == "1");
+}
+
+TEST_CASE("After a request that failed on the way, no answer is taken for another one's") {
+  const Listener listener = listen_on(any_port());
+  auto confused = std::async(std::launch::async, [&] {
+    FileDescriptor socket;
+    eventually([&] { return static_cast<bool>(socket = accept_from(listener.socket)); });
+    receive_greeting(socket.get(), "t", Purpose::store, soon(), "the client");
+    const std::string answers(
+        "\0\0\0\0"
+        "\x06\0\0\0"
+        "\0late!",
+        14);
+    send_text(socket, answers);
+    return socket;  // stays open
+  });
+  Store client(listener.endpoint, "t", soon());
+  CHECK_THAT(message_of<RankLostError>([&] { client.get("a", soon()); }),
+             Catch::Contains("a reply of 0 bytes"));
+  CHECK_THAT(message_of<RankLostError>([&] { client.get("b", soon()); }),
+             Catch::Contains("given up"));
+  confused.get();
 }
 
 TEST_CASE("The store's size is bounded") {

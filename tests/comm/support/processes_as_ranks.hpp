@@ -15,6 +15,7 @@
 #include <filesystem>
 #include <fstream>
 #include <map>
+#include <memory>
 #include <stdexcept>
 #include <string>
 #include <thread>
@@ -23,13 +24,13 @@
 #include "comm/rendezvous/deadline.hpp"
 #include "comm/rendezvous/file_descriptor.hpp"
 #include "comm/rendezvous/handshake.hpp"
-#include "comm/rendezvous/store_server.hpp"
 
 namespace collar::test {
 
 using Variables = std::map<std::string, std::string>;
 
-/// A program started with these variables added to ours; its output is read when it has ended.
+/// A program started with our variables and these, in place of those of the same names; its output
+/// is read when it has ended.
 class ChildProcess {
  public:
   ChildProcess(const std::filesystem::path& program, std::vector<std::string> arguments,
@@ -43,7 +44,10 @@ class ChildProcess {
     for (std::string& argument : arguments) argv.push_back(argument.data());
     argv.push_back(nullptr);
     std::vector<std::string> environment;
-    for (char** entry = environ; *entry != nullptr; ++entry) environment.emplace_back(*entry);
+    for (char** entry = environ; *entry != nullptr; ++entry) {
+      const std::string text = *entry;
+      if (!variables.contains(text.substr(0, text.find('=')))) environment.push_back(text);
+    }
     for (const auto& [name, value] : variables) environment.push_back(name + "=" + value);
     std::vector<char*> envp;
     for (std::string& entry : environment) envp.push_back(entry.data());
@@ -109,27 +113,23 @@ inline std::filesystem::path rank_program() {
   return std::filesystem::read_symlink("/proc/self/exe").parent_path() / "comm_rank_program";
 }
 
-/// A job: a store as a launcher hosts it, and n processes that run `scenario`.
+/// A job: n processes that run `scenario` and meet at an abstract unix socket of rank 0.
 class Job {
  public:
-  Job(int size, const std::vector<std::string>& scenario, Variables extra = {})
-      : Job(size, size, scenario, std::move(extra)) {}
+  Job(int size, const std::vector<std::string>& scenario, const Variables& extra = {})
+      : Job(size, size, scenario, extra) {}
   /// A world of `size` of which only the first `started` ranks come.
-  Job(int size, int started, const std::vector<std::string>& scenario, Variables extra) {
+  Job(int size, int started, const std::vector<std::string>& scenario, const Variables& extra) {
     const std::string token = comm::make_job_token();
-    server_ = std::make_unique<comm::StoreServer>(comm::Endpoint{"127.0.0.1", 0}, token);
     for (int rank = 0; rank < started; ++rank) {
       Variables variables = {{"RANK", std::to_string(rank)},
                              {"WORLD_SIZE", std::to_string(size)},
                              {"LOCAL_RANK", std::to_string(rank)},
                              {"LOCAL_WORLD_SIZE", std::to_string(size)},
-                             {"MASTER_ADDR", "127.0.0.1"},
-                             {"MASTER_PORT", std::to_string(server_->endpoint().port)},
-                             {"COLLAR_STORE_HOSTED", "1"},
+                             {"MASTER_ADDR", "@collar-test-job-" + token.substr(0, 16)},
+                             {"MASTER_PORT", "1"},  // unused, but a job has one
                              {"COLLAR_JOB_TOKEN", token}};
-      extra.merge(variables);
-      variables = extra;
-      variables["RANK"] = variables["LOCAL_RANK"] = std::to_string(rank);
+      for (const auto& [name, value] : extra) variables[name] = value;
       ranks_.push_back(std::make_unique<ChildProcess>(rank_program(), scenario, variables));
     }
   }
@@ -145,7 +145,6 @@ class Job {
   }
 
  private:
-  std::unique_ptr<comm::StoreServer> server_;
   std::vector<std::unique_ptr<ChildProcess>> ranks_;
 };
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// One rank of a job for the tests of processes: comm_rank_program SCENARIO [RANK [STEP]]. Prints
-// "ok", or the error that a call threw and when. The scenarios say what rank RANK does in step STEP
-// of a loop of collectives.
+// One rank of a job for the tests of processes: comm_rank_program SCENARIO [RANK [STEP]], or
+// comm_rank_program collectives ALGORITHM. Prints "ok", or the error that a call threw and when.
+// The scenarios say what rank RANK does in step STEP of a loop of collectives.
 #include <fmt/format.h>
 #include <signal.h>
 #include <sys/wait.h>
@@ -17,6 +17,7 @@
 
 #include "comm/create_communicator.hpp"
 #include "kernels/core/error.hpp"
+#include "tests/comm/support/collective_checks.hpp"
 
 namespace {
 
@@ -147,6 +148,8 @@ int main(int argc, char** argv) {
     auto group = comm::create_communicator(environment);
     if (scenario == "sums" || scenario == "again")
       sums(*group);
+    else if (scenario == "collectives")
+      for (const bool shared : {false, true}) test::check_collectives(*group, argv[2], shared);
     else if (scenario == "fork")
       fork_and_go_on(group);
     else
@@ -155,9 +158,7 @@ int main(int argc, char** argv) {
           argc > 4 && std::string(argv[4]) == "arena");
     group.reset();
     if (scenario == "again") {  // a second group of the same job
-      auto options = comm::CommunicatorOptions::from_process();
-      options.group = "second";
-      sums(*comm::create_communicator(environment, options));
+      sums(*comm::create_communicator(environment));
     }
     if (open_descriptors() != descriptors)
       throw std::runtime_error(fmt::format("{} descriptors were open at the start, {} at the end",

@@ -90,7 +90,25 @@ TEST_CASE("What is wrong with a folder is said") {
   CHECK_THROWS_WITH(data::scan_class_folders(folder.path() / "none"), Contains("no such folder"));
   CHECK_THROWS_WITH(data::scan_class_folders(folder.path() / "cat/1.jpg"),
                     Contains("not a folder"));
+  CHECK_THROWS_WITH(data::scan_class_folders(folder.path() / std::string(300, 'x')),
+                    Contains("File name too long"));
   CHECK_THROWS_AS(data::scan_flat_folder(folder.path() / "dog"), DataError);
+}
+
+TEST_CASE("Classes whose names are not UTF-8 are refused at once; files may have any name") {
+  const Folder latin1({"caf\xe9/1.jpg", "th\xe9/1.jpg", "cat/1.jpg"});
+  CHECK_THROWS_AS(data::scan_class_folders(latin1.path()), DataError);
+  CHECK_THROWS_WITH(data::scan_class_folders(latin1.path()),
+                    Contains(R"(classes "caf\xe9", "th\xe9" are not UTF-8)"));
+  const Folder flat({"caf\xe9_1.jpg", "cat_1.jpg"});
+  CHECK_THROWS_WITH(data::scan_flat_folder(flat.path()), Contains(R"("caf\xe9" are not UTF-8)"));
+
+  const Folder files({"caf\u00e9/caf\xe9.jpg", "\u732b/\xff\xfe.jpg", "\u732b/sub\xe9/1.jpg"});
+  const data::LabelledFiles found = data::scan_class_folders(files.path());
+  CHECK(found.classes == Names{"caf\u00e9", "\u732b"});
+  CHECK(relative_paths(found) ==
+        Names{"caf\u00e9/caf\xe9.jpg", "\u732b/\xff\xfe.jpg", "\u732b/sub\xe9/1.jpg"});
+  CHECK(data::scan_flat_folder(Folder({"cat_\xe9.jpg"}).path()).classes == Names{"cat"});
 }
 
 TEST_CASE("In the flat folder of the pets, the class ends at the last underscore") {

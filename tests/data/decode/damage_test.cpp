@@ -30,6 +30,9 @@ const char* const kFiles[] = {"jpeg-subsampling-420.jpg",
                               "png-transparent-palette-tbbn3p08.png",
                               "bmp-rgb16-565.bmp",
                               "bmp-pal8topdown.bmp",
+                              "gif-interlaced.gif",
+                              "wrong-extension-gif.jpg",
+                              "pnm-ascii-colors.ppm",
                               "wrong-extension-bmp.jpg"};
 
 int rounds() {
@@ -104,7 +107,9 @@ TEST_CASE("Images with wrong bits are decoded or refused") {
       }
       images += decode(bytes);
     }
-    CHECK(images <= rounds());
+    INFO(file);
+    CHECK(images > 0);
+    CHECK(images < rounds());
   }
 }
 

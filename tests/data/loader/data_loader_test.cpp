@@ -219,7 +219,7 @@ TEST_CASE("Ranks that one process plays take turns, each with its micro-batches 
   DataLoader loader(images, {.batch_size = 2, .workers = 1});
   loader.shard(4, {2, 3}, 2);
   CHECK(loader.size() == 3);
-  CHECK(loader.size_of_pass() == 6);
+  CHECK(loader.batches_per_pass() == 6);
   std::vector<std::pair<int, std::int64_t>> turns;
   std::vector<Indices> indices;
   for (const Batch& batch : loader) {
@@ -292,7 +292,7 @@ TEST_CASE("A bad image stops the loop at its batch, with its name") {
       for (const Batch& batch : loader) batches += batch.rows() == 8;
     };
     CHECK_THROWS_WITH(read_all(),
-                      "picture 20: damaged");  // the first of the batch, whoever was faster
+                      "image 20: damaged");  // the first of the batch, whoever was faster
     CHECK(batches == 2);
   }
 }
@@ -310,7 +310,7 @@ TEST_CASE("A file that is no image is named by the loader") {
 TEST_CASE("An error of a transform names the file too") {
   const NumberedImages images(3, {data::RequireSize(9)});
   DataLoader loader(images, {.batch_size = 1, .workers = 1});
-  CHECK_THROWS_WITH(loader.begin(), Catch::Contains("picture 0: the image has 20 x 16 pixels"));
+  CHECK_THROWS_WITH(loader.begin(), Catch::Contains("image 0: the image has 20 x 16 pixels"));
 }
 
 TEST_CASE("A pass may be abandoned anywhere, and nothing stays behind") {

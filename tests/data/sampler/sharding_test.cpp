@@ -4,7 +4,6 @@
 #include <catch2/catch.hpp>
 #include <vector>
 
-#include "data/sampler/epoch_order.hpp"
 #include "kernels/core/error.hpp"
 #include "tests/data/support/csv.hpp"
 #include "tests/support/golden.hpp"
@@ -125,22 +124,4 @@ TEST_CASE("Valid rows, step by step and rank by rank, are every sample once and 
 TEST_CASE("A batch that cannot be split evenly is refused") {
   CHECK_THROWS_WITH(Sharding::split(10, 3, 2), "a batch of 3 cannot be split evenly over 2 ranks");
   CHECK_THROWS_AS((Sharding{10, 0, 1}.validate()), UsageError);
-}
-
-TEST_CASE("An epoch's order is torch's randperm under seed + epoch, or Collar's own, or none") {
-  using data::Order;
-  const std::vector<std::int64_t> torch42{2, 6, 1, 8, 4, 5, 0, 9, 3, 7};
-  const std::vector<std::int64_t> torch43{8, 4, 9, 0, 5, 1, 6, 7, 2, 3};
-  CHECK(data::epoch_order(10, Order::torch, 42, 0) == torch42);
-  CHECK(data::epoch_order(10, Order::torch, 42, 1) == torch43);
-  CHECK(data::epoch_order(3, Order::sequential, 42, 1) == std::vector<std::int64_t>{0, 1, 2});
-  CHECK(data::epoch_order(0, Order::torch, 42, 0).empty());
-
-  auto philox = data::epoch_order(100, Order::philox, 1, 2);
-  CHECK(philox == data::epoch_order(100, Order::philox, 1, 2));
-  CHECK(philox != data::epoch_order(100, Order::philox, 1, 3));
-  CHECK(philox != data::epoch_order(100, Order::philox, 2, 2));
-  std::ranges::sort(philox);
-  CHECK(philox == data::epoch_order(100, Order::sequential, 0, 0));
-  CHECK_THROWS_AS(data::epoch_order(5, Order::torch, 0, -1), UsageError);
 }

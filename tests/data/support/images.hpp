@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The images that golden values speak of: photos, and pictures made by a formula
+// The images that golden values speak of: photos, and images made by a formula
 // (golden/README-data.md).
 #pragma once
 

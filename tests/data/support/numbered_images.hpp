@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A data set that needs no files: sample i is a picture of a formula of i. Some samples can be made
+// A data set that needs no files: sample i is an image of a formula of i. Some samples can be made
 // bad.
 #pragma once
 
@@ -28,7 +28,7 @@ class NumberedImages final : public data::Dataset {
 
   std::int64_t size() const override { return size_; }
   std::int64_t label(std::int64_t index) const override { return index % 5; }
-  std::string name(std::int64_t index) const override { return fmt::format("picture {}", index); }
+  std::string name(std::int64_t index) const override { return fmt::format("image {}", index); }
   const std::vector<std::string>& classes() const override { return classes_; }
   const data::Pipeline& pipeline() const override { return pipeline_; }
 

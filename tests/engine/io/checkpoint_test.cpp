@@ -2,9 +2,12 @@
 #include "engine/io/checkpoint.hpp"
 
 #include <catch2/catch.hpp>
+#include <cstring>
 #include <fstream>
+#include <limits>
 #include <nlohmann/json.hpp>
 
+#include "engine/io/crc32c.hpp"
 #include "engine/random.hpp"
 #include "kernels/core/error.hpp"
 #include "tests/support/faulty_files.hpp"
@@ -133,6 +136,13 @@ TEST_CASE("Content that no checkpoint can hold is refused and leaves the file as
   refuse({{"a", "b", Tensor::empty({1, 8, 1, 1}, DType::f32, nullptr, Layout::blocked8)}}, {});
   refuse({}, json("\xff"));
   refuse({}, json(std::string((16 << 20) + 1, 'x')));
+  refuse({}, {{"loss", {1.0, std::numeric_limits<double>::infinity()}}});
+  refuse({}, {{"loss", std::numeric_limits<double>::quiet_NaN()}});
+  json deep = 1;
+  for (int i = 0; i < 64; ++i) deep = json::array({deep});
+  refuse({}, json::array({deep}));
+  write_checkpoint(path, {}, deep);
+  CHECK(CheckpointFile::open(path).state() == deep);
 }
 
 TEST_CASE("A checkpoint cut short at any length, or added to, is refused") {
@@ -255,9 +265,17 @@ TEST_CASE("A hostile table of contents with right checksums is refused") {
 TEST_CASE("The state of a hostile file may not be nested without end") {
   test::TemporaryDirectory folder;
   const auto path = folder.path() / "deep.collar";
-  json deep = 1;
-  for (int i = 0; i < 100; ++i) deep = json::array({deep});
-  write_checkpoint(path, {}, deep);
+  // The writer refuses such a state, so another text of its length is overwritten.
+  const std::string deep = std::string(100, '[') + "1" + std::string(100, ']');
+  write_checkpoint(path, {}, json(std::string(deep.size() - 2, 'x')));
+  std::string bytes = bytes_of_file(path);
+  const std::size_t state = bytes.find("\"xxx");
+  bytes.replace(state, deep.size(), deep);
+  constexpr std::size_t kFooter = 32;
+  const std::uint32_t crc =
+      crc32c(std::as_bytes(std::span(bytes).subspan(state, bytes.size() - kFooter - state)));
+  std::memcpy(bytes.data() + bytes.size() - kFooter + 4, &crc, sizeof(crc));
+  write_bytes(path, bytes);
   CHECK_THROWS_WITH(CheckpointFile::open(path).state(), Catch::Contains("nested deeper than 64"));
 }
 

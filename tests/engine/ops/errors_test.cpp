@@ -2,6 +2,8 @@
 // What operations say to arguments that do not fit.
 #include <catch2/catch.hpp>
 
+#include <cstdint>
+
 #include "engine/ops/ops.hpp"
 #include "kernels/core/error.hpp"
 #include "tests/support/runtime.hpp"
@@ -25,6 +27,11 @@ TEST_CASE("conv2d names what does not fit") {
                     Contains("2 groups"));
   CHECK_THROWS_WITH(conv2d(x, cpu.random({4, 3, 3, 3}, 2), {}, {{0, 1}, {0, 0}, {1, 1}, 1}),
                     Contains("stride 0"));
+  constexpr std::int64_t kHuge = std::int64_t{1} << 62;
+  for (const Conv2dOptions& options : {Conv2dOptions{{1, 1}, {0, kHuge}, {1, 1}, 1},
+                                       Conv2dOptions{{1, 1}, {0, 0}, {kHuge, 1}, 1}}) {
+    CHECK_THROWS_AS(conv2d(x, cpu.random({4, 3, 3, 3}, 2), {}, options), ShapeError);
+  }
 }
 
 TEST_CASE("An operation on a tensor of the host says how to move it") {
@@ -44,6 +51,16 @@ TEST_CASE("batch_norm refuses one value a channel in training, as torch does") {
   OnCpu cpu;
   CHECK_THROWS_WITH(batch_norm(cpu.random({1, 4, 1, 1}, 1), {}),
                     Contains("more than 1 value per channel"));
+  // With an exchange it is the group that counts.
+  StatisticsExchange exchange;
+  double group = 1;
+  exchange.merge_moments = [&](View, View, double) { return group; };
+  BatchNormOptions together;
+  together.exchange = &exchange;
+  CHECK_THROWS_WITH(batch_norm(cpu.random({1, 4, 1, 1}, 1), {}, together),
+                    Contains("more than 1 value per channel"));
+  group = 2;
+  CHECK_NOTHROW(batch_norm(cpu.random({1, 4, 1, 1}, 1), {}, together));
   BatchNormOptions evaluation;
   evaluation.training = false;
   CHECK_THROWS_WITH(batch_norm(cpu.random({2, 4}, 1), {}, evaluation),
@@ -65,6 +82,11 @@ TEST_CASE("Pooling checks its window") {
   const Tensor x = cpu.random({1, 3, 4, 4}, 1);
   CHECK_THROWS_AS(max_pool2d(x, {{2, 2}, {2, 2}, {2, 2}, {1, 1}, false, true}), ShapeError);
   CHECK_THROWS_AS(max_pool2d(x, {{5, 5}, {2, 2}, {0, 0}, {1, 1}, false, true}), ShapeError);
+  CHECK_THROWS_AS(max_pool2d(x, {{2, 2}, {0, 1}, {0, 0}, {1, 1}, false, true}), ShapeError);
+  constexpr std::int64_t kHuge = std::int64_t{1} << 62;
+  CHECK_THROWS_AS(max_pool2d(x, {{kHuge, 2}, {2, 2}, {kHuge / 2, 0}, {1, 1}, false, true}),
+                  ShapeError);
+  CHECK_THROWS_AS(max_pool2d(x, {{5, 5}, {2, 2}, {0, 0}, {kHuge, 1}, true, true}), ShapeError);
   CHECK_THROWS_AS(global_avg_pool(cpu.random({2, 3}, 1)), ShapeError);
 }
 

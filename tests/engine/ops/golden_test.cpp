@@ -2,13 +2,16 @@
 // Every operation, with its gradients, against what PyTorch gives (golden/ops).
 #include <catch2/catch.hpp>
 
+#include <algorithm>
 #include <cstring>
+#include <set>
 #include <string>
 #include <vector>
 
 #include "engine/ops/ops.hpp"
 #include "kernels/core/error.hpp"
 #include "tests/support/golden_ops.hpp"
+#include "tests/support/isas.hpp"
 #include "tests/support/runtime.hpp"
 
 using namespace collar;
@@ -30,6 +33,9 @@ class Case {
     tensor.set_requires_grad(true);
     return tensor;
   }
+  Tensor ones_like(const std::string& name) {
+    return Tensor::full(golden_.tensor(name).shape(), 1, DType::f32, &cpu_.context());
+  }
   bool has(const std::string& name) const { return golden_.has(name); }
   Tensor floats_of_bits(const std::string& name) {
     const Tensor bits = golden_.tensor(name);
@@ -38,15 +44,48 @@ class Case {
     floats.set_requires_grad(true);
     return floats;
   }
+  // f16 or bf16, of the lower halves.
+  template <typename T>
+  Tensor halves_of_bits(const std::string& name) {
+    std::vector<T> halves;
+    for (const std::int32_t bits : golden_.tensor(name).to_vector<std::int32_t>()) {
+      halves.push_back(T::from_bits(static_cast<std::uint16_t>(bits)));
+    }
+    return Tensor::from<T>(halves, golden_.tensor(name).shape()).to(cpu_.context());
+  }
   template <typename T>
   T attribute(const std::string& name) {
     return golden_.attributes().at(name).get<T>();
   }
 
   void check(const std::string& result, const Tensor& ours) {
+    compared_.insert(result);
     const std::string mismatch = golden_.mismatch(result, ours);
     INFO(mismatch);
     CHECK(mismatch.empty());
+  }
+
+  // Compares a result with what the file has in other units.
+  void check(const std::string& result, const Tensor& expected, const Tensor& ours) {
+    INFO(result);
+    compared_.insert(result);
+    const std::vector<double> a = test::values_of(ours);
+    const std::vector<double> b = test::values_of(expected);
+    CHECK(std::ranges::equal(a, b, test::same_number));
+  }
+
+  // Compares a result of dropout where its mask and the file's agree; elsewhere one of both is 0.
+  void check_where_kept(const std::string& result, const Tensor& mask, const Tensor& ours) {
+    INFO(result);
+    compared_.insert(result);
+    const std::vector<double> theirs = test::values_of(golden_.tensor("mask"));
+    const std::vector<double> kept = test::values_of(mask);
+    const std::vector<double> a = test::values_of(ours);
+    const std::vector<double> b = test::values_of(golden_.tensor(result));
+    for (std::size_t i = 0; i < a.size(); ++i) {
+      const bool agree = (kept[i] != 0) == (theirs[i] != 0);
+      CHECK((agree ? a[i] == b[i] : a[i] * b[i] == 0));
+    }
   }
 
   // Compares y, runs backwards from dy, and compares the gradients that the file has.
@@ -60,24 +99,36 @@ class Case {
     }
   }
 
+  // Fails for a result of the file that nothing was compared with.
+  void check_complete() const {
+    for (const std::string& result : golden_.results()) {
+      INFO(result << " was not compared");
+      CHECK(compared_.contains(result));
+    }
+  }
+
  private:
   OnCpu& cpu_;
   const OpCase& golden_;
+  std::set<std::string> compared_;
 };
 
-// Runs `body` on every case of a family that is not an error, on each block width this CPU has.
+// Runs `body` on every case of a family that is not an error, on each instruction set of this CPU.
 template <typename Body>
 void for_each_case(const std::filesystem::path& path, const std::string& family, Body body) {
   const GoldenOps ops(path);
-  for (const Isa isa : {Isa::baseline, Isa::avx2, Isa::avx512}) {
-    if (isa > hardware_isa()) continue;
+  for (const Isa isa : test::isas_here()) {
     OnCpu cpu(2, isa);
+    int cases = 0;
     for (const OpCase& golden : ops.cases(family)) {
       if (!golden.error().empty() || golden.definition().at("results").empty()) continue;
       INFO(family << "/" << golden.name() << " " << name_of(isa));
       Case c(cpu, golden);
       body(c);
+      c.check_complete();
+      ++cases;
     }
+    CHECK(cases > 0);
   }
 }
 
@@ -238,5 +289,32 @@ TEST_CASE("cross_entropy: golden/ops") {
     options.ignore_index = c.attribute<std::int64_t>("ignore_index");
     options.weight = c.optional("weight");
     c.check_with_gradients(cross_entropy(x, c.constant("target"), options), {{"dx", x}});
+  });
+}
+
+TEST_CASE("dropout: golden/ops") {
+  REQUIRE_SHARED(path, "golden/ops");
+  // PyTorch's mask comes from a generator of its own. What an element becomes that both keep, and
+  // that both drop, is the same.
+  for_each_case(path, "dropout", [](Case& c) {
+    const auto p = c.attribute<double>("p");
+    const DropoutKey key{.seed = 11};
+    const Tensor x = c.leaf("x");
+    const Tensor y = dropout(x, p, key);
+    sum(mul(y, c.constant("dy"))).backward();
+    const Tensor mask = dropout(c.ones_like("x"), p, key);
+    c.check_where_kept("y", mask, y);
+    c.check_where_kept("dx", mask, x.grad());
+  });
+}
+
+TEST_CASE("cast: golden/ops") {
+  REQUIRE_SHARED(path, "golden/ops");
+  for_each_case(path, "cast", [](Case& c) {
+    const Tensor floats = c.floats_of_bits("f32_bits");
+    c.check("bf16_bits", c.halves_of_bits<bfloat16>("bf16_bits"), cast(floats, DType::bf16));
+    c.check("f16_bits", c.halves_of_bits<float16>("f16_bits"), cast(floats, DType::f16));
+    c.check("half_as_f32_bits", c.floats_of_bits("half_as_f32_bits"),
+            cast(c.halves_of_bits<float16>("half_bits"), DType::f32));
   });
 }

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "engine/ops/ops.hpp"
+#include "kernels/functors.hpp"
 #include "tests/support/finite_differences.hpp"
 #include "tests/support/runtime.hpp"
 
@@ -150,6 +151,15 @@ TEST_CASE(
       },
       inputs);
   require_gradients(
+      "mul by a number", [&](const Inputs& in) { return weighted_sum(cpu, mul(in[0], -1.75)); },
+      inputs);
+  require_gradients(
+      "cast",
+      [&](const Inputs& in) {
+        return weighted_sum(cpu, cast(cast(in[0], DType::f64), DType::f32));
+      },
+      inputs);
+  require_gradients(
       "mean", [&](const Inputs& in) { return weighted_sum(cpu, mean(in[0], {-1}, true)); }, inputs);
   require_gradients(
       "reshape",
@@ -188,4 +198,38 @@ TEST_CASE("Gradients of linear layers and losses agree with finite differences")
         [&](const Inputs& in) { return weighted_sum(cpu, cross_entropy(in[0], target, options)); },
         logits);
   }
+  const Tensor probabilities = softmax(cpu.random({4, 5}, 2));
+  require_gradients(
+      "cross_entropy with soft targets",
+      [&](const Inputs& in) {
+        return weighted_sum(cpu, cross_entropy(in[0], probabilities, options));
+      },
+      logits);
+}
+
+TEST_CASE("Gradients of batch normalisation with an exchange agree with finite differences") {
+  OnCpu cpu;
+  const Shape shape{3, 16, 2, 3};
+  const double other_values = 7;
+  // Another rank whose values are constants, with mean 0.3 and variance 0.5.
+  StatisticsExchange exchange;
+  exchange.merge_moments = [&](View mean, View m2, double count) {
+    for (std::int64_t c = 0; c < 16; ++c) {
+      double merged_mean = double{mean.as<float>()[c]};
+      double merged_m2 = double{m2.as<float>()[c]};
+      kernels::MomentsMerge(count, other_values)(merged_mean, merged_m2, 0.3, 0.5 * other_values);
+      mean.as<float>()[c] = static_cast<float>(merged_mean);
+      m2.as<float>()[c] = static_cast<float>(merged_m2);
+    }
+    return count + other_values;
+  };
+  // Its own loss does not depend on what is normalised, so it adds nothing to the sums.
+  exchange.add_sums = [&](View, double count) { return count + other_values; };
+  const auto function = [&](const Inputs& in) {
+    BatchNormOptions options;
+    options.exchange = &exchange;
+    return weighted_sum(cpu, batch_norm(in[0], {in[1], in[2], {}, {}}, options));
+  };
+  require_gradients("batch_norm with an exchange", function,
+                    {cpu.random(shape, 1), cpu.random({16}, 2), cpu.random({16}, 3)});
 }

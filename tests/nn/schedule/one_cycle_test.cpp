@@ -65,6 +65,25 @@ TEST_CASE("One cycle is torch's: rates, momenta and the end") {
   CHECK(compared == 8);
 }
 
+TEST_CASE("One cycle whose phases have no length is refused, where torch divides by zero") {
+  SGD optimizer(nn::test::one_parameter(), {.lr = 0.1, .momentum = 0.9});
+  const auto make = [&](std::int64_t total, double rising, bool three_phase) {
+    OneCycleLR(optimizer,
+               {.total_steps = total, .rising_part = rising, .three_phase = three_phase});
+  };
+  CHECK_THROWS_WITH(make(10, 0.1, false), Catch::Contains("0.1 of 10 steps"));
+  CHECK_THROWS_AS(make(10, 0.1, true), UsageError);
+  CHECK_THROWS_AS(make(2, 0.5, false), UsageError);
+  CHECK_THROWS_AS(make(1, 1, false), UsageError);
+  CHECK_THROWS_AS(make(10, 1, false), UsageError);    // torch: at the last step
+  CHECK_THROWS_AS(make(10, 0.55, true), UsageError);  // likewise
+  CHECK_THROWS_AS(make(0, 0.3, false), UsageError);
+  CHECK_NOTHROW(make(1, 0.3, false));
+  // A first phase of negative length is passed over, as in torch.
+  CHECK(one_cycle_rate({.total_steps = 10, .rising_part = 0.05}, 0, 0.1) ==
+        Approx(0.09931806789787544).epsilon(1e-14));
+}
+
 TEST_CASE("One cycle without a rate of its own takes each group's as the largest") {
   const OneCycleOptions options{.total_steps = 10};
   CHECK(one_cycle_rate(options, 2, 0.03) == Approx(0.03));

@@ -61,6 +61,20 @@ TEST_CASE("Reducing on a plateau is torch's, also when stopped and resumed half 
   CHECK(compared == 6);
 }
 
+TEST_CASE("A state that cannot be a plateau schedule's is refused, and changes nothing") {
+  SGD optimizer(nn::test::one_parameter(), {.lr = 0.1});
+  ReduceLROnPlateau schedule(optimizer);
+  const ScheduleState state = schedule.state();
+  const std::pair<const char*, std::vector<double>> wrong[] = {
+      {"best", {}}, {"bad_epochs", {1e300}}, {"cooldown_left", {-1}}, {"rates", {1, 2}}};
+  for (const auto& [name, values] : wrong) {
+    ScheduleState damaged = state;
+    damaged[name] = values;
+    CHECK_THROWS_WITH(schedule.load_state(damaged), Catch::Contains(name));
+    CHECK(schedule.state() == state);
+  }
+}
+
 TEST_CASE("A plateau schedule that would not reduce is refused") {
   SGD optimizer(nn::test::one_parameter(), {.lr = 0.1});
   CHECK_THROWS_AS(ReduceLROnPlateau(optimizer, {.factor = 1.0}), UsageError);

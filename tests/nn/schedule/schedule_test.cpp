@@ -2,10 +2,12 @@
 #include "nn/schedule/schedule.hpp"
 
 #include <catch2/catch.hpp>
+#include <limits>
 #include <vector>
 
 #include "kernels/core/error.hpp"
 #include "nn/optim/adam.hpp"
+#include "nn/schedule/one_cycle.hpp"
 #include "nn/schedule/warmup.hpp"
 
 using namespace collar;
@@ -46,12 +48,28 @@ TEST_CASE("A schedule continues from its state, whatever the optimizer's rates a
   CHECK(other.learning_rates() == optimizer.learning_rates());
 }
 
-TEST_CASE("A state of another number of groups, or of nothing, is refused") {
+TEST_CASE("A state that cannot be this schedule's is refused, and changes nothing") {
   AdamW optimizer(parameter("a"), {.lr = 0.3});
-  Constant schedule(optimizer);
-  CHECK_THROWS_AS(schedule.load_state({{"position", {2}}, {"base_rates", {0.1, 0.2}}}), UsageError);
-  CHECK_THROWS_AS(schedule.load_state({}), UsageError);
-  CHECK(schedule.position() == 0);
+  OneCycleLR schedule(optimizer, {.total_steps = 10});
+  const double rate = optimizer.learning_rates().front();
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  const std::vector<ScheduleState> wrong{{},
+                                         {{"position", {2}}},
+                                         {{"position", {2}}, {"base_rates", {0.1, 0.2}}},
+                                         {{"position", {2}}, {"base_rates", {nan}}},
+                                         {{"position", {}}, {"base_rates", {0.1}}},
+                                         {{"position", {nan}}, {"base_rates", {0.1}}},
+                                         {{"position", {1e300}}, {"base_rates", {0.1}}},
+                                         {{"position", {-1}}, {"base_rates", {0.1}}},
+                                         {{"position", {1.5}}, {"base_rates", {0.1}}},
+                                         {{"position", {11}}, {"base_rates", {0.1}}}};
+  for (const ScheduleState& state : wrong) {
+    CHECK_THROWS_AS(schedule.load_state(state), FileError);
+    CHECK(schedule.position() == 0);
+    schedule.set_position(0);
+    CHECK(optimizer.learning_rates().front() == rate);
+  }
+  CHECK_THROWS_WITH(schedule.load_state(wrong.back()), Catch::Contains("from 0 to 10"));
 }
 
 TEST_CASE("A driver decides what step() does") {

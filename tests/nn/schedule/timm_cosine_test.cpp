@@ -13,6 +13,7 @@ using namespace collar::nn;
 TEST_CASE("The timm cosine is timm's, by epoch and by update") {
   REQUIRE_SHARED(path, "golden/schedules/timm.json");
   const auto file = collar::test::read_json(path);
+  REQUIRE(file["cases"].size() == 11);
   for (const auto& golden : file["cases"]) {
     const auto& a = golden["arguments"];
     INFO(a);
@@ -30,6 +31,16 @@ TEST_CASE("The timm cosine is timm's, by epoch and by update") {
   }
 }
 
+TEST_CASE("Behind the last of shrinking cycles the rate stays at its minimum") {
+  const rate::TimmCosine formula{
+      .t_initial = 8, .min_rate = 1e-3, .cycle_mul = 0.5, .cycle_limit = 100};
+  CHECK(formula(8, 0.1) == 0.1);  // 8, 4, 2, 1, … steps: 16 in all
+  CHECK(formula(12, 0.1) == 0.1);
+  CHECK(formula(16, 0.1) == 1e-3);
+  CHECK(formula(50, 0.1) == 1e-3);
+}
+
 TEST_CASE("A timm cosine of no length is refused") {
   CHECK_THROWS_AS((rate::TimmCosine{.t_initial = 0}(0, 0.1)), UsageError);
+  CHECK_THROWS_AS((rate::TimmCosine{.t_initial = 5, .cycle_mul = 0}(0, 0.1)), UsageError);
 }
