@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The program `collar`: chooses the verb, and turns whatever is thrown into one message on stderr
 // and an exit code.
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <csignal>
@@ -10,6 +12,7 @@
 #include <string_view>
 #include <system_error>
 
+#include "apps/accelerate/screen.hpp"
 #include "apps/build_info.hpp"
 #include "apps/idle_threads.hpp"
 #include "apps/verbs.hpp"
@@ -37,7 +40,7 @@ ExitCode run(std::span<const std::string> arguments) {
   program.footer("`collar VERB --help` explains a verb.");
 
   if (arguments.empty()) {
-    fmt::print(stderr, "{}", program.help());
+    say(program.help());
     return ExitCode::usage;
   }
   if (const auto text = parse_command_line(program, arguments)) {
@@ -53,9 +56,17 @@ ExitCode run(std::span<const std::string> arguments) {
 /// Results are not done until they have left; a reader that has seen enough is no error.
 ExitCode flush_results(ExitCode code) {
   if (std::fflush(stdout) == 0 || errno == EPIPE) return code;
-  fmt::print(stderr, "collar: error: cannot write the results to stdout: {}\n",
-             std::strerror(errno));
+  say(fmt::format("collar: error: cannot write the results to stdout: {}", std::strerror(errno)));
   return code == ExitCode::done ? ExitCode::internal : code;
+}
+
+/// A file that is opened must not become stdout or stderr where these are closed: what is written
+/// there would end up in it.
+void keep_standard_descriptors() {
+  for (const int descriptor : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
+    if (fcntl(descriptor, F_GETFD) >= 0) continue;
+    if (open("/dev/null", O_RDONLY) != descriptor) return;
+  }
 }
 
 }  // namespace
@@ -63,6 +74,7 @@ ExitCode flush_results(ExitCode code) {
 
 int main(int argc, char** argv) {
   using namespace collar::apps;
+  keep_standard_descriptors();
   // What `launch` starts is not ours: its threads wait as they like.
   if (argc > 1 && std::string_view(argv[1]) != "launch") let_idle_threads_sleep(argv);
   std::signal(SIGPIPE, SIG_IGN);  // NOLINT(cert-err33-c): a closed pipe is seen by who writes
@@ -71,12 +83,12 @@ int main(int argc, char** argv) {
     const std::vector<std::string> arguments(argv + 1, argv + argc);
     code = run(arguments);
   } catch (const std::bad_alloc&) {
-    fmt::print(stderr, "collar: error: out of memory\n");
+    say("collar: error: out of memory");
   } catch (const std::system_error& error) {
     if (error.code().value() == EPIPE) return to_int(ExitCode::done);
-    fmt::print(stderr, "collar: error: {}\n", error.what());
+    say(fmt::format("collar: error: {}", error.what()));
   } catch (const std::exception& error) {
-    fmt::print(stderr, "collar: error: {}\n", error.what());
+    say(fmt::format("collar: error: {}", error.what()));
     code = exit_code_of(error);
   }
   return to_int(flush_results(code));

@@ -7,6 +7,7 @@
 #include "apps/synth/breed.hpp"
 #include "apps/synth/pet_folder.hpp"
 #include "apps/verbs.hpp"
+#include "kernels/core/error.hpp"
 
 namespace collar::apps {
 namespace {
@@ -17,6 +18,7 @@ struct SynthOptions {
 };
 
 ExitCode run_synth(const SynthOptions& options) {
+  if (options.folder.empty()) throw UsageError("data synth: which folder? DIR is empty");
   const synth::PetFolder made = synth::write_pet_folder(options.folder, options.photos);
   fmt::print("{} photos of {} breeds in {} ({:.1f} MB): {}\n", made.photos, made.classes.size(),
              options.folder, static_cast<double>(made.bytes) * 1e-6, fmt::join(made.classes, ", "));

@@ -2,18 +2,25 @@
 // `collar eval`: how good a trained model is on a folder of photos.
 #include <fmt/format.h>
 
+#include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 
 #include "apps/accelerate/evaluation.hpp"
 #include "apps/accelerate/json_text.hpp"
 #include "apps/saved_model.hpp"
+#include "apps/toml.hpp"
+#include "apps/train/options.hpp"
+#include "apps/train/recipe.hpp"
 #include "apps/verbs.hpp"
 #include "data/data.hpp"
 
 namespace collar::apps {
 namespace {
+
+namespace fs = std::filesystem;
 
 struct Options {
   std::string model;
@@ -21,20 +28,36 @@ struct Options {
   int batch_size = 32;
   int workers = 2;
   int threads = 0;
+  bool all = false;
   bool json = false;
 };
 
-// The validation part of a folder that has one, or all of it; with the classes of the model.
-data::LabelledFiles photos_to_judge(const std::string& folder,
+// Which photos of this folder a run has kept apart, if it was made on this folder.
+std::optional<std::uint64_t> split_seed(const fs::path& model, const fs::path& folder) {
+  std::error_code ignored;
+  const fs::path run = fs::is_directory(model, ignored) ? model : model.parent_path();
+  if (!fs::exists(run / "config.toml", ignored)) return std::nullopt;
+  TrainOptions options;
+  for (const TomlEntry& entry : read_toml(run / "config.toml"))
+    set_option(options, entry.key, entry.value, (run / "config.toml").native());
+  if (!fs::equivalent(options.data, folder, ignored)) return std::nullopt;
+  return options.seed;
+}
+
+// The photos to validate of a folder that has some, or that the run has kept some of; otherwise all
+// of it. With the classes of the model.
+data::LabelledFiles photos_to_judge(const Options& options,
                                     const std::vector<std::string>& classes) {
-  data::OpenedFolder opened = data::open_folder(folder);
+  data::OpenedFolder opened = data::open_folder(options.data);
   data::LabelledFiles files = opened.valid ? *std::move(opened.valid) : std::move(opened.train);
+  const auto seed = split_seed(options.model, options.data);
+  if (!opened.valid && !options.all && seed) files = split_for_validation(files, *seed).second;
   return data::with_classes(std::move(files), classes);
 }
 
 ExitCode run(const Options& options) {
   TrainedModel trained = load_trained_model(options.model);
-  const data::ImageFiles photos(photos_to_judge(options.data, class_names(trained.config)),
+  const data::ImageFiles photos(photos_to_judge(options, class_names(trained.config)),
                                 trained.preprocessing.eval());
   AcceleratorOptions accelerator_options;
   accelerator_options.threads = options.threads;
@@ -85,6 +108,9 @@ Verb add_eval(CLI::App& program) {
       ->type_name("N")
       ->check(CLI::Range(0, 1024).description(""))
       ->capture_default_str();
+  command->add_flag("--all", options->all,
+                    "All photos of a folder without a validation part; otherwise only those that "
+                    "a run on this folder has kept for validation");
   command->add_flag("--json", options->json, "One line of JSON");
   command->footer("Photos are prepared as in training. Runs under `collar launch -n N` too.");
   return {command, [options] { return run(*options); }};

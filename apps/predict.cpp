@@ -11,6 +11,7 @@
 
 #include "apps/accelerate/json_text.hpp"
 #include "apps/accelerate/printable.hpp"
+#include "apps/accelerate/screen.hpp"
 #include "apps/saved_model.hpp"
 #include "apps/verbs.hpp"
 #include "data/data.hpp"
@@ -127,7 +128,7 @@ ExitCode run(const Options& options) {
       print(file, predictor.guess(file, options.top_k), options.json);
     } catch (const DataError& error) {
       ++failed;
-      fmt::print(stderr, "collar: warning: {}\n", error.what());
+      say(fmt::format("collar: warning: {}", error.what()));
     }
   }
   if (failed == 0) return ExitCode::done;

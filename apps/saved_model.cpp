@@ -42,8 +42,18 @@ void save_trained_model(const std::filesystem::path& folder, const nn::ResNet& m
 }
 
 TrainedModel load_trained_model(const std::filesystem::path& path) {
-  nn::LoadedModel loaded = nn::load_model(path);
   std::error_code ignored;
+  if (!std::filesystem::exists(path, ignored)) {
+    throw FileError(
+        fmt::format("{}: there is no such model: expected a run's folder", path.native()));
+  }
+  if (path.extension() == ".collar") {
+    throw FileError(
+        fmt::format("{}: this is a checkpoint, to go on training from (--resume); the model is in "
+                    "the run's folder",
+                    path.native()));
+  }
+  nn::LoadedModel loaded = nn::load_model(path);
   const std::filesystem::path folder =
       std::filesystem::is_directory(path, ignored) ? path : path.parent_path();
   const std::filesystem::path file = folder / kPreprocessingFile;

@@ -92,13 +92,14 @@ FileDescriptor locked(const fs::path& folder) {
   return descriptor;
 }
 
-void move_aside(const fs::path& folder) {
+/// Returns where it is now.
+fs::path move_aside(const fs::path& folder) {
   std::error_code error;
   for (int number = 1; number < 10'000; ++number) {
     const fs::path target = folder.string() + "." + std::to_string(number);
     if (fs::exists(target, error)) continue;
     fs::rename(folder, target, error);
-    if (!error) return;
+    if (!error) return target;
     throw UsageError(
         fmt::format("cannot move {} to {}: {}", folder.string(), target.string(), error.message()));
   }
@@ -131,7 +132,9 @@ ordered_json to_json(const EpochMetrics& metrics) {
 
 bool RunFolder::holds_run(const fs::path& folder) {
   std::error_code ignored;
-  return fs::exists(folder / "config.toml", ignored) ||
+  const fs::directory_iterator checkpoints(folder / "checkpoints", ignored);
+  return checkpoints != fs::directory_iterator() ||
+         fs::exists(folder / "model.safetensors", ignored) ||
          fs::exists(folder / "metrics.jsonl", ignored);
 }
 
@@ -147,7 +150,9 @@ RunFolder::RunFolder(fs::path folder, Start start, Warn warn)
           "--force to move that run aside and start over",
           folder_.string()));
     }
-    move_aside(folder_);
+    const fs::path aside = move_aside(folder_);
+    if (warn_)
+      warn_(fmt::format("the run that was in {} is in {} now", folder_.string(), aside.string()));
     make_folder(folder_);
     lock_ = locked(folder_);
   }

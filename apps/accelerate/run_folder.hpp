@@ -53,12 +53,12 @@ class RunFolder {
   using Warn = std::function<void(const std::string&)>;
 
   /// Makes the folder and checkpoints/ and log/ in it, locks it, and removes what a killed process
-  /// had half written. `warn` is told once if a log cannot be written. Throws UsageError if the
-  /// folder cannot be made, holds a run and `start` is fresh, or is still locked by another process
-  /// after 5 seconds.
+  /// had half written. `warn` is told where a run was moved to, and once if a log cannot be
+  /// written. Throws UsageError if the folder cannot be made, holds a run and `start` is fresh, or
+  /// is still locked by another process after 5 seconds.
   RunFolder(std::filesystem::path folder, Start start, Warn warn);
 
-  /// True if there is a run in that folder.
+  /// True if there is a run in that folder: something has been logged or saved.
   static bool holds_run(const std::filesystem::path& folder);
 
   const std::filesystem::path& path() const { return folder_; }

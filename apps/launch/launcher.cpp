@@ -16,6 +16,7 @@
 #include <system_error>
 #include <utility>
 
+#include "apps/accelerate/screen.hpp"
 #include "apps/exit_codes.hpp"
 #include "apps/launch/orphan_guard.hpp"
 #include "apps/launch/rank_output.hpp"
@@ -49,6 +50,12 @@ bool succeeded(int status) {
 }
 bool exited_with(int status, ExitCode code) {
   return WIFEXITED(status) && WEXITSTATUS(status) == to_int(code);
+}
+
+/// The rank has stopped because it was asked to, and so have the others, together.
+bool stopped_orderly(int status) {
+  return exited_with(status, ExitCode::stopped_and_saved) ||
+         exited_with(status, ExitCode::interrupted) || exited_with(status, ExitCode::terminated);
 }
 
 class Job {
@@ -181,6 +188,10 @@ class Job {
   void on_failure(std::size_t index) {
     failed_.push_back(index);
     if (stop_signal_ != 0 || failed_.size() > 1) return;
+    if (stopped_orderly(ranks_[index].status)) {  // the others may be saving their state
+      deadline_ = Clock::now() + options_.grace;
+      return;
+    }
     const auto others =
         std::count_if(ranks_.begin(), ranks_.end(), [](const Rank& rank) { return rank.running; });
     say(fmt::format("rank {} (pid {}) {}{}", index, ranks_[index].pid,
@@ -222,9 +233,8 @@ class Job {
       const bool our_signal =
           WIFSIGNALED(status) && index != failed_.front() &&
           (WTERMSIG(status) == SIGTERM || (WTERMSIG(status) == SIGKILL && killed_));
-      const bool follows = our_signal || exited_with(status, ExitCode::rank_lost) ||
-                           exited_with(status, ExitCode::stopped_and_saved) ||
-                           exited_with(status, ExitCode::terminated);
+      const bool follows =
+          our_signal || exited_with(status, ExitCode::rank_lost) || stopped_orderly(status);
       if (!follows) return index;
     }
     return failed_.front();
@@ -240,6 +250,9 @@ class Job {
     }
     const std::size_t index = culprit();
     const Rank& rank = ranks_[index];
+    // All have stopped together: the first rank knows whether the state is saved.
+    if (stopped_orderly(rank.status) && stopped_orderly(ranks_.front().status))
+      return WEXITSTATUS(ranks_.front().status);
     report_end_of(index);
     return WIFEXITED(rank.status) ? WEXITSTATUS(rank.status) : to_int(ExitCode::rank_lost);
   }

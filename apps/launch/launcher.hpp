@@ -25,8 +25,10 @@ struct LaunchOptions {
 
 /// Runs `command` (argument 0 is looked up in PATH) once for each rank and returns the job's exit
 /// code: 0 if all ranks returned 0; otherwise the code of the rank that failed first, 6 if it was
-/// killed by a signal. After Ctrl-C, SIGTERM, SIGHUP or SIGUSR1, which are passed on, it is what
-/// rank 0 returned, or 128 + signal. A second Ctrl-C kills.
+/// killed by a signal. A rank that returns 75, 130 or 143 has stopped as it was asked to; then the
+/// others have the time of `grace` to do so too, and it is what rank 0 returned. After Ctrl-C,
+/// SIGTERM, SIGHUP or SIGUSR1, which are passed on, it is what rank 0 returned, or 128 + signal. A
+/// second Ctrl-C kills.
 ///
 /// Each rank has its own process group, the environment described at rank_variables, and
 /// /dev/null as input. Rank 0 writes where the launcher does; the others' output goes to logs.

@@ -50,19 +50,26 @@ nn::Parameters section(const CheckpointFile& file, const std::string& name) {
   return parameters;
 }
 
-// The checkpoints of a folder, newest first.
+// The checkpoints of a folder, newest first. Throws FileError if it cannot be read.
 std::vector<std::pair<std::int64_t, std::filesystem::path>> checkpoints_in(
     const std::filesystem::path& folder) {
   std::vector<std::pair<std::int64_t, std::filesystem::path>> found;
-  std::error_code ignored;
-  for (const auto& entry : std::filesystem::directory_iterator(folder, ignored)) {
+  std::error_code error;
+  const std::filesystem::directory_iterator entries(folder, error);
+  if (error && error != std::errc::no_such_file_or_directory) {
+    throw FileError(
+        fmt::format("{}: cannot look for checkpoints there: {}", folder.native(), error.message()));
+  }
+  for (const auto& entry : entries) {
     const std::string name = entry.path().filename().native();
     if (!name.starts_with(kPrefix) || !name.ends_with(kSuffix)) continue;
     const char* begin = name.data() + kPrefix.size();
     const char* end = name.data() + name.size() - kSuffix.size();
     std::int64_t step = 0;
     const auto parsed = std::from_chars(begin, end, step);
-    if (parsed.ec == std::errc() && parsed.ptr == end) found.emplace_back(step, entry.path());
+    const bool is_ours = parsed.ec == std::errc() && parsed.ptr == end &&
+                         name == checkpoint_path({}, step).native();  // no 0007
+    if (is_ours) found.emplace_back(step, entry.path());
   }
   std::ranges::sort(found, std::greater<>());
   return found;
@@ -170,6 +177,10 @@ std::filesystem::path set_aside_later(const std::filesystem::path& folder, std::
     used = aside;
   }
   return used;
+}
+
+bool holds_checkpoints(const std::filesystem::path& folder) {
+  return !checkpoints_in(folder).empty();
 }
 
 void prune_checkpoints(const std::filesystem::path& folder, int keep) {

@@ -59,8 +59,12 @@ void restore_checkpoint(const CheckpointFile& file, const Trained& trained);
 /// "step-120.collar"
 std::filesystem::path checkpoint_path(const std::filesystem::path& folder, std::int64_t step);
 
+/// Whether the folder holds files of our naming, good or bad. Throws FileError if it cannot be
+/// read.
+bool holds_checkpoints(const std::filesystem::path& folder);
+
 /// The checkpoint of the highest step in the folder whose every checksum is right. Damaged ones are
-/// passed over and `warn` is told why.
+/// passed over and `warn` is told why. Throws FileError if the folder cannot be read.
 std::optional<CheckpointFile> newest_checkpoint(
     const std::filesystem::path& folder, const std::function<void(const std::string&)>& warn);
 

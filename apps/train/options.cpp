@@ -188,7 +188,8 @@ void add_model_options(TableBuilder& table) {
       "--pretrained", &O::pretrained,
       "Start from the model's published weights, if they are in the local Hugging Face cache",
       Effect::results);
-  table.choice("--freeze", &O::freeze, {"none", "backbone"}, "What is not trained");
+  table.choice("--freeze", &O::freeze, {"none", "backbone"},
+               "What is not trained; a frozen backbone still moves its running statistics");
   table.choice("--precision", &O::precision, {"f32", "bf16"}, "Of convolutions and linear layers");
 }
 
@@ -200,7 +201,7 @@ void add_optimisation_options(TableBuilder& table) {
   table.number("--momentum", &O::momentum, 0.0, 1.0,
                "Of sgd; onecycle moves it between 0.85 and 0.95 all the same");
   table.flag("--nesterov", &O::nesterov, "Nesterov's momentum in sgd", Effect::results);
-  table.number("--weight-decay", &O::weight_decay, 0.0, 1e6, "Weight decay");
+  table.number("--weight-decay", &O::weight_decay, 0.0, 1e6, "Weight decay, of every optimizer");
   table.choice("--sched", &O::sched,
                {"cosine", "cosine-restarts", "linear", "polynomial", "inverse-sqrt", "onecycle",
                 "multistep", "constant"},
@@ -215,7 +216,8 @@ void add_optimisation_options(TableBuilder& table) {
   table.number("--decay-rate", &O::decay_rate, 0.0, 1.0, "Factor of multistep");
   table.number("--epochs", &O::epochs, 1, 1'000'000, "Times through the data");
   table.number("--max-steps", &O::max_steps, std::int64_t{0}, kMostLong,
-               "Stop after so many steps; 0: after the last epoch. The schedule does not change.",
+               "Stop after so many steps; 0: after the last epoch. The schedule does not change. A "
+               "run that is resumed does not remember it",
                Effect::pace);
   table.number("--label-smoothing", &O::label_smoothing, 0.0, 1.0, "Of the cross entropy");
   table.number("--clip-grad", &O::clip_grad, 0.0, 1e30, "Largest norm of the gradient; 0: any");
@@ -251,12 +253,13 @@ void add_run_options(TableBuilder& table) {
       "--save-every", "WHEN", "Checkpoints: 200steps, 10min, epoch, 3epochs or never", Effect::pace,
       true, [](const O& options) { return to_string(options.save_every); },
       [](O& options, const std::string& text) { options.save_every = parse_save_every(text); });
-  table.number("--checkpoint-hist", &O::checkpoint_hist, 1, kMostInt, "Checkpoints to keep",
+  table.number("--checkpoint-hist", &O::checkpoint_hist, 1, kMostInt, "Newest checkpoints to keep",
                Effect::pace);
   table.number("--log-interval,--log-step", &O::log_interval, std::int64_t{1}, kMostLong,
                "Steps from one line of the log to the next", Effect::pace);
-  table.text("--resume", &O::resume, "auto|FILE",
-             "Go on from the latest checkpoint of the run folder, or from this one",
+  table.text("--resume", &O::resume, "auto|PATH",
+             "Go on from the newest checkpoint of the run folder, or of this one, or from this "
+             "file; options that are not given are those of the run",
              Effect::control);
   table.flag("--force", &O::force,
              "Resume with options that differ, or start over where a run is (it is moved aside)",
@@ -496,16 +499,16 @@ TrainCommandLine::TrainCommandLine(CLI::App& command) : table_(train_option_tabl
       ->group("Run");
   command
       .add_option("--set", assignments_,
-                  "KEY=VALUE: set an option by its name in config.toml; may be repeated")
+                  "KEY=VALUE: set an option by its name in config.toml; may be repeated; "
+                  "an option itself wins")
       ->type_name("KEY=VALUE")
       ->expected(1, 1)
       ->take_all()
       ->group("Run");
 }
 
-TrainOptions TrainCommandLine::resolve(
-    const std::function<const char*(const char*)>& variable) const {
-  TrainOptions options;
+TrainOptions TrainCommandLine::resolve(const std::function<const char*(const char*)>& variable,
+                                       TrainOptions options) const {
   if (!config_.empty()) {
     for (const TomlEntry& entry : read_toml(config_)) {
       set_option(table_, options, entry.key, entry.value,
@@ -517,11 +520,6 @@ TrainOptions TrainCommandLine::resolve(
     const char* value = variable(name.c_str());
     if (value != nullptr && *value != '\0') set_option(table_, options, spec.key, value, name);
   }
-  for (const OptionSpec& spec : table_) {
-    if (given_.at(spec.key)->count() == 0) continue;
-    const std::string& text = spec.placeholder.empty() ? "true" : texts_.at(spec.key);
-    set_option(table_, options, spec.key, text, spec.key == "data" ? "DATA" : "--" + spec.key);
-  }
   for (const std::string& assignment : assignments_) {
     const auto equals = assignment.find('=');
     if (equals == std::string::npos) {
@@ -530,7 +528,11 @@ TrainOptions TrainCommandLine::resolve(
     set_option(table_, options, assignment.substr(0, equals), assignment.substr(equals + 1),
                "--set " + assignment.substr(0, equals));
   }
-  validate(options);
+  for (const OptionSpec& spec : table_) {
+    if (given_.at(spec.key)->count() == 0) continue;
+    const std::string& text = spec.placeholder.empty() ? "true" : texts_.at(spec.key);
+    set_option(table_, options, spec.key, text, spec.key == "data" ? "DATA" : "--" + spec.key);
+  }
   return options;
 }
 

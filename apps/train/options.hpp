@@ -156,10 +156,11 @@ class TrainCommandLine {
   TrainCommandLine(const TrainCommandLine&) = delete;
   TrainCommandLine& operator=(const TrainCommandLine&) = delete;
 
-  /// Defaults, then the file of --config, then COLLAR_* variables, then the options (the last of
-  /// each), then --set; validated. `variable` looks a variable up (std::getenv in programs). Throws
-  /// UsageError.
-  TrainOptions resolve(const std::function<const char*(const char*)>& variable) const;
+  /// `defaults`, then the file of --config, then COLLAR_* variables, then --set, then the options
+  /// (the last of each). `variable` looks a variable up (std::getenv in programs). Throws
+  /// UsageError; what does not go together is left to validate().
+  TrainOptions resolve(const std::function<const char*(const char*)>& variable,
+                       TrainOptions defaults = {}) const;
 
  private:
   std::vector<OptionSpec> table_;

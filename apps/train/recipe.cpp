@@ -30,7 +30,7 @@ std::string how_to_fetch(const nn::ModelInfo& info) {
   return fmt::format(
       "the published weights of {} are not in the local Hugging Face cache. They are "
       "model.safetensors of {} on the Hugging Face hub; fetch them once with\n"
-      "  huggingface-cli download {} model.safetensors\n"
+      "  hf download {} model.safetensors\n"
       "and run this again, or give the file itself: --weights model.safetensors",
       info.name, info.hub_id(), info.hub_id());
 }
@@ -60,12 +60,17 @@ void resolve_preprocessing(TrainOptions& options) {
   options.std.assign(p.std.begin(), p.std.end());
 }
 
+std::pair<data::LabelledFiles, data::LabelledFiles> split_for_validation(
+    const data::LabelledFiles& files, std::uint64_t seed) {
+  return data::split_by_class(files, kValidationShare, seed);
+}
+
 Photos open_photos(const TrainOptions& options) {
   const data::Preprocessing preprocessing = preprocessing_of(options);
   data::OpenedFolder folder = data::open_folder(options.data);
   const bool split = !folder.valid;
   if (split) {
-    auto [rest, taken] = data::split_by_class(folder.train, kValidationShare, options.seed);
+    auto [rest, taken] = split_for_validation(folder.train, options.seed);
     folder.train = std::move(rest);
     folder.valid = std::move(taken);
   }
@@ -249,8 +254,9 @@ nn::ModelConfig model_config(const TrainOptions& options, const nn::ResNet& mode
   config.architecture = info.name;
   config.num_classes = model.num_classes();
   config.num_features = model.num_features();
-  if (static_cast<std::int64_t>(classes.size()) == model.num_classes())
-    config.label_names = classes;
+  config.label_names = classes;
+  while (static_cast<std::int64_t>(config.label_names.size()) < model.num_classes())
+    config.label_names.push_back(fmt::format("class {}", config.label_names.size()));
   config.pretrained = info.pretrained;
   config.pretrained.tag = "";
   config.pretrained.num_classes = model.num_classes();

@@ -8,6 +8,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "apps/accelerate/accelerator.hpp"
@@ -28,6 +29,10 @@ struct Photos {
 data::Preprocessing preprocessing_of(const TrainOptions& options);
 /// Puts into the options what the transform says where they say nothing.
 void resolve_preprocessing(TrainOptions& options);
+/// What is trained on and what is kept for validation in a folder that has no part for it: a fifth
+/// of each class.
+std::pair<data::LabelledFiles, data::LabelledFiles> split_for_validation(
+    const data::LabelledFiles& files, std::uint64_t seed);
 Photos open_photos(const TrainOptions& options);
 
 /// The weights to start from, and what to tell about them.

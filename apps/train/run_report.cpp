@@ -108,12 +108,12 @@ class FirstRankReport final : public RunReport {
   bool save(const Trained& trained, const CheckpointInfo& info) override {
     try {
       save_checkpoint(checkpoint_path(folder_->checkpoints(), info.position.step), trained, info);
+      prune_checkpoints(folder_->checkpoints(), options_.checkpoint_hist);
     } catch (const FileError& error) {
       if (info.position.finished) throw;
       note(fmt::format("warning: no checkpoint at step {}: {}", info.position.step, error.what()));
       return false;
     }
-    prune_checkpoints(folder_->checkpoints(), options_.checkpoint_hist);
     return true;
   }
 
@@ -137,7 +137,7 @@ class FirstRankReport final : public RunReport {
                                     : "";
     const std::string shown = printable(run);
     result(fmt::format(
-        "done: {} steps in {}{}\n  {}/model.safetensors\n  {}/metrics.jsonl\n"
+        "done: {} steps in {}{}\n  {}/model.safetensors (after the last step)\n  {}/metrics.jsonl\n"
         "next: collar eval {} {}",
         position.step, clock_text(seconds), best, shown, shown, shown, printable(options_.data)));
   }

@@ -1,18 +1,36 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "apps/train/stop_signal.hpp"
 
-#include <array>
+#include <time.h>
+
+#include <atomic>
 
 namespace collar::apps {
 namespace {
 
-constexpr std::array kSignals{SIGINT, SIGTERM, SIGUSR1};
+// A key press reaches every process of a terminal, and launchers pass it on besides: what comes
+// within this time is the same request.
+constexpr std::int64_t kSameRequest = 2'000'000'000;  // nanoseconds
 
 // A signal handler can reach nothing else.
 volatile std::sig_atomic_t noted = 0;
+std::atomic<std::int64_t> noted_at{0};
+static_assert(std::atomic<std::int64_t>::is_always_lock_free);
+
+std::int64_t now() {
+  timespec time{};
+  clock_gettime(CLOCK_MONOTONIC, &time);
+  return std::int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec;
+}
 
 void take_note(int signal) {
-  noted = signal;
+  if (noted == 0) {
+    noted_at = now();
+    noted = signal;
+  } else if (signal != SIGUSR1 && now() - noted_at > kSameRequest) {
+    std::signal(signal, SIG_DFL);
+    raise(signal);
+  }
 }
 
 }  // namespace
@@ -24,9 +42,9 @@ StopSignal::StopSignal() {
     action.sa_handler = take_note;
     sigemptyset(&action.sa_mask);
     action.sa_flags = SA_RESTART;
-    // The second one finds the default action: it ends the process.
-    if (kSignals[i] != SIGUSR1) action.sa_flags |= static_cast<int>(SA_RESETHAND);
     sigaction(kSignals[i], &action, &previous_[i]);
+    const bool hangup_is_ignored = kSignals[i] == SIGHUP && previous_[i].sa_handler == SIG_IGN;
+    if (hangup_is_ignored) sigaction(SIGHUP, &previous_[i], nullptr);  // nohup
   }
 }
 

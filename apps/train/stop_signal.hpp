@@ -3,6 +3,7 @@
 // so that all ranks stop at the same one.
 #pragma once
 
+#include <array>
 #include <csignal>
 #include <cstdint>
 
@@ -10,12 +11,13 @@ namespace collar::apps {
 
 enum class StopRequest : std::uint8_t {
   none,
-  save_and_exit,  ///< SIGTERM, SIGUSR1: a scheduler wants the machine back
+  save_and_exit,  ///< SIGTERM, SIGUSR1, SIGHUP: a scheduler wants the machine back
   interrupt       ///< SIGINT
 };
 
-/// While one exists, SIGINT, SIGTERM and SIGUSR1 are notes; a second SIGINT or SIGTERM ends the
-/// process as usual. At most one at a time.
+/// While one exists, SIGINT, SIGTERM, SIGUSR1 and SIGHUP (unless it was ignored before) are notes;
+/// what comes two seconds after the first, but SIGUSR1, ends the process as usual. At most one at a
+/// time.
 class StopSignal {
  public:
   StopSignal();
@@ -26,7 +28,9 @@ class StopSignal {
   StopRequest request() const;
 
  private:
-  struct sigaction previous_[3]{};
+  static constexpr std::array kSignals{SIGINT, SIGTERM, SIGUSR1, SIGHUP};
+
+  struct sigaction previous_[kSignals.size()]{};
 };
 
 }  // namespace collar::apps

@@ -8,6 +8,8 @@
 
 #include "apps/accelerate/printable.hpp"
 #include "apps/build_info.hpp"
+#include "comm/agreement.hpp"
+#include "engine/io/sha256.hpp"
 #include "engine/ops/loss.hpp"
 #include "kernels/core/error.hpp"
 
@@ -52,6 +54,7 @@ Trainer::Trainer(const TrainOptions& options, Accelerator& accelerator, RunRepor
       lengths_(lengths_of(options, photos_.train.size())),
       train_loader_(photos_.train, loader_options(options, true)),
       valid_loader_(photos_.valid, loader_options(options, false)) {
+  require_same_job();
   require_values_to_normalise(options, photos_.train.size());
   const auto classes = static_cast<std::int64_t>(photos_.train.classes().size());
   StartingPoint start =
@@ -88,6 +91,25 @@ void Trainer::describe() const {
                                accelerator_.logical_ranks() * options_.grad_accum_steps));
   const std::string_view onednn = build_info().onednn;
   if (!onednn.starts_with("on")) report_.note(fmt::format("slow: oneDNN is {}", onednn));
+}
+
+// Ranks that somebody starts one by one can be given different options.
+void Trainer::require_same_job() const {
+  std::vector<comm::Claim> claims;
+  for (const OptionSpec& option : train_option_table()) {
+    const bool shared = option.effect == Effect::results || option.key == "max-steps" ||
+                        option.key == "virtual-ranks";
+    if (shared) claims.push_back({"--" + option.key, option.get(options_)});
+  }
+  claims.push_back({"the classes", fmt::format("{}", fmt::join(photos_.train.classes(), ", "))});
+  for (const auto& [subject, photos] : {std::pair("the photos to train on", &photos_.train),
+                                        {"the photos to validate", &photos_.valid}}) {
+    Sha256 names;
+    for (std::int64_t i = 0; i < photos->size(); ++i) names.update(photos->name(i)).update("\n");
+    claims.push_back(
+        {subject, fmt::format("{} with the digest {:.8}", photos->size(), to_hex(names.finish()))});
+  }
+  comm::require_agreement(accelerator_.communicator(), "options", claims);
 }
 
 // Another number of photos is another order of all of them.
@@ -216,7 +238,8 @@ void Trainer::fail_on_loss(const data::Batch& batch, double loss) const {
   throw NumericsError(
       fmt::format("the loss became {} at step {} (epoch {}); rank {}'s last batch began with {}. A "
                   "smaller --lr, --warmup-steps or "
-                  "--clip-grad 1 usually helps; --resume auto goes on from the last checkpoint",
+                  "--clip-grad 1 usually helps; --resume auto --force goes on from the last "
+                  "checkpoint with such a change",
                   std::isnan(loss) ? "nan" : "infinite", position_.step + 1, batch.epoch + 1,
                   accelerator_.process_index(), photos));
 }

@@ -36,6 +36,7 @@ class Trainer {
  private:
   using Clock = std::chrono::steady_clock;
 
+  void require_same_job() const;
   void describe() const;
   void require_same_photos(const CheckpointInfo& info) const;
   void warn_of_other_arithmetic(const CheckpointInfo& info) const;

@@ -37,6 +37,25 @@ TEST_CASE("eval finds what training found, on any number of ranks") {
   CHECK_THAT(text.out, StartsWith("9 photos of 3 classes: loss "));
 }
 
+TEST_CASE("Of a folder without a validation part, eval takes what the run has kept") {
+  const collar::test::SmallRuns runs;
+  const auto photos = runs.photos() / "train";  // 14 of each of 3 classes
+  const Finished trained =
+      run_collar({"train", photos, "--model", "resnet18d", "--img-size", "32", "-b", "11",
+                  "--threads", "1", "--epochs", "1", "--seed", "3", "-o", runs.run("run")});
+  INFO(trained.err);
+  REQUIRE(trained.code == 0);
+  const auto found = [&](const std::vector<std::string>& more) {
+    std::vector<std::string> words{"eval", runs.run("run"), photos, "--json"};
+    words.insert(words.end(), more.begin(), more.end());
+    return json::parse(run_collar(words).out);
+  };
+  const json kept = found({});
+  CHECK(kept.at("photos").get<int>() < 42);
+  CHECK(kept.at("top1") == runs.metrics("run").back().at("top1"));
+  CHECK(found({"--all"}).at("photos") == 42);
+}
+
 TEST_CASE("A folder without a model is a file error") {
   const collar::test::TemporaryDirectory folder;
   const Finished finished = run_collar({"eval", folder.path(), folder.path()});

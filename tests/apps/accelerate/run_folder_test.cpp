@@ -95,11 +95,15 @@ TEST_CASE("A run that is there is not written over") {
   {
     RunFolder run(path, Start::fresh, {});
     run.write_config("# first\n");
+    CHECK_FALSE(RunFolder::holds_run(path));  // nothing has been done yet
+    log_steps(run, 1, 1);
   }
   CHECK(RunFolder::holds_run(path));
   CHECK_THROWS_WITH(RunFolder(path, Start::fresh, {}),
                     Catch::Contains("--resume auto") && Catch::Contains("--force"));
-  RunFolder over(path, Start::over, {});
+  std::string told;
+  RunFolder over(path, Start::over, [&](const std::string& text) { told = text; });
+  CHECK_THAT(told, Catch::Contains((folder.path() / "run.1").string()));
   CHECK_FALSE(RunFolder::holds_run(path));
   CHECK(read_text(folder.path() / "run.1" / "config.toml") == "# first\n");
 }

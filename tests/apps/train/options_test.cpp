@@ -17,17 +17,21 @@ namespace {
 
 /// What `collar train ARGUMENTS` resolves to, with these variables.
 TrainOptions resolve(const std::vector<std::string>& arguments,
-                     const std::map<std::string, std::string>& variables = {}) {
+                     const std::map<std::string, std::string>& variables = {},
+                     const TrainOptions& defaults = {}) {
   CLI::App program("", "collar");
   CLI::App* train = add_command(program, "train", "");
   const TrainCommandLine command_line(*train);
   std::vector<std::string> words = {"train"};
   words.insert(words.end(), arguments.begin(), arguments.end());
   parse_command_line(program, words);
-  return command_line.resolve([&](const char* name) -> const char* {
+  const auto variable = [&](const char* name) -> const char* {
     const auto found = variables.find(name);
     return found == variables.end() ? nullptr : found->second.c_str();
-  });
+  };
+  const TrainOptions options = command_line.resolve(variable, defaults);
+  validate(options);
+  return options;
 }
 
 TrainOptions from_toml(const std::string& text) {
@@ -81,6 +85,7 @@ TEST_CASE(
   CHECK(options.seed == 5);
   CHECK(options.batch_size == 6);
   CHECK(options.clip_grad == 0.5);
+  CHECK(resolve({"photos", "--lr", "0.3", "--set", "lr=0.4"}).lr == 0.3);
   CHECK(options.opt == "adamw");
 }
 
@@ -132,11 +137,20 @@ TEST_CASE("A device that is not there is refused with what there is") {
 }
 
 TEST_CASE("What is given twice counts as it was given last") {
-  const TrainOptions options = resolve({"d", "-j", "1", "--lr=1", "-j", "3", "--lr", "2", "--mean",
-                                        "1,1,1", "--mean", "0.5", "0.4", "0.3"});
+  const TrainOptions options = resolve({"d", "-j", "1", "--lr=1", "-j", "3", "--lr", "2"});
   CHECK(options.workers == 3);
   CHECK(options.lr == 2);
-  CHECK(options.mean == std::vector<double>{0.5, 0.4, 0.3});
+}
+
+TEST_CASE("What a run was started with is below all that is given now") {
+  TrainOptions run;
+  run.lr = 0.5;
+  run.data = "pets";
+  run.epochs = 7;
+  const TrainOptions options = resolve({"--epochs", "8"}, {}, run);
+  CHECK(options.data == "pets");
+  CHECK(options.lr == 0.5);
+  CHECK(options.epochs == 8);
 }
 
 TEST_CASE("What the transform decides is written down as it is") {

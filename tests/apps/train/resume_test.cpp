@@ -76,7 +76,7 @@ TEST_CASE("A run can be stopped within an epoch and go on on other processes") {
   const Options recipe{"--save-every", "2steps", "--epochs", "2"};
   require_success(runs.train("straight", recipe + Options{"-n", "2"}));
   require_success(runs.train("moved", recipe + Options{"-n", "2", "--max-steps", "3"}));
-  const Options rest = recipe + Options{"--virtual-ranks", "2", "--resume"};
+  const Options rest = recipe + Options{"-n", "1", "--virtual-ranks", "2", "--resume"};
   require_success(runs.train("moved", rest + Options{"auto"}));
   check_like_straight(runs, "moved");
   // A checkpoint in the middle can be gone on from as well, here in a folder of its own.
@@ -96,7 +96,7 @@ TEST_CASE("Going on with other threads is warned of, because it may change the l
   require_success(go_on_as({"-n", "2"}, "1"));
   const Finished alike = go_on_as({"-n", "2"}, "2");
   CHECK_THAT(alike.err, !Contains("warning"));
-  const Finished other = go_on_as({"--virtual-ranks", "2"}, "3");
+  const Finished other = go_on_as({"-n", "1", "--virtual-ranks", "2"}, "3");
   require_success(other);
   const std::string warning = "warning: threads of a process: ";
   CHECK(Contains(warning).match(other.err) == (collar::available_cpus() > 1));
@@ -264,19 +264,74 @@ TEST_CASE("A run is not finished before its model is there") {
   const Options recipe{"--max-steps", "2", "--save-every", "epoch", "--resume", "auto"};
   runs.must_train("straight", recipe);
   // The model cannot be written: something else has its name.
-  const fs::path model = runs.run("blocked") / "model.safetensors";
-  fs::create_directories(model / "no file");
+  const fs::path blocker = runs.run("blocked") / "config.json";
+  fs::create_directories(blocker / "no file");
   const Finished failed = runs.train("blocked", recipe);
   CHECK(failed.code == 4);
-  CHECK_THAT(failed.err, Contains("model.safetensors"));
-  fs::remove_all(model);
+  CHECK_THAT(failed.err, Contains("config.json"));
+  fs::remove_all(blocker);
   runs.must_train("blocked", recipe);
   CHECK(same(runs.model("blocked"), runs.model("straight")));
   // One that was lost afterwards is written again.
-  fs::remove(model);
+  fs::remove(runs.run("blocked") / "model.safetensors");
   runs.must_train("blocked", recipe + Options{"-n", "1"});
   CHECK(same(runs.model("blocked"), runs.model("straight")));
   CHECK(runs.metrics("blocked") == runs.metrics("straight"));
+}
+
+TEST_CASE("Options that are not given are those of the run") {
+  const SmallRuns runs;
+  const Options recipe{"--opt", "sgd", "--seed", "5", "--save-every", "epoch", "-n", "2"};
+  runs.must_train("straight", recipe);
+  runs.must_train("run", recipe + Options{"--max-steps", "3"});
+  SECTION("with --resume auto") {
+    const Finished rest = run_collar({"train", "-o", runs.run("run"), "--resume", "auto"});
+    INFO(rest.err);
+    CHECK(rest.code == 0);
+  }
+  SECTION("with the folder of the run") {
+    const Finished rest = run_collar({"train", "--resume", runs.run("run")});
+    INFO(rest.err);
+    CHECK(rest.code == 0);
+  }
+  check_like_straight(runs, "run");
+}
+
+TEST_CASE("A finished run without checkpoints is finished all the same") {
+  const SmallRuns runs;
+  const Options recipe{"--max-steps", "2", "--save-every", "never", "--resume", "auto"};
+  runs.must_train("run", recipe);
+  const auto before = runs.times("run");
+  const Finished again = runs.train("run", recipe);
+  CHECK(again.code == 0);
+  CHECK_THAT(again.err, Contains("finished; nothing to do"));
+  const Finished more = runs.train("run", recipe + Options{"--max-steps", "3"});
+  CHECK(more.code == 4);
+  CHECK_THAT(more.err, Contains("a trained model, but no checkpoint") && Contains("--force"));
+  CHECK(runs.times("run") == before);
+  runs.must_train("run", recipe + Options{"--max-steps", "3", "--force"});
+  CHECK(runs.steps_logged("run") == 3);
+  CHECK(runs.steps_logged("run.1") == 2);
+}
+
+TEST_CASE("A run whose checkpoints are all unusable is not written over") {
+  const SmallRuns runs;
+  const Options recipe{"--max-steps", "2", "--save-every", "epoch", "--opt", "sgd"};
+  runs.must_train("run", recipe);
+  const fs::path folder = runs.run("run") / "checkpoints";
+  SECTION("damaged") {
+    write_text(runs.checkpoint("run", 2), "damaged");
+  }
+  SECTION("not a folder") {
+    fs::remove_all(folder);
+    write_text(folder, "no folder");
+  }
+  const auto before = runs.times("run");
+  const Finished refused =
+      runs.train("run", recipe + Options{"--resume", "auto", "--max-steps", "3"});
+  CHECK(refused.code == 4);
+  CHECK_THAT(refused.err, Contains("checkpoints"));
+  CHECK(runs.times("run") == before);
 }
 
 TEST_CASE("Options that would change the result are listed and refused, unless forced") {
@@ -358,6 +413,37 @@ TEST_CASE("A run that is asked to stop saves its state and says so") {
     CHECK(same(runs.model(name), runs.model(straight)));
     CHECK(runs.metrics(name) == runs.metrics(straight));
   }
+}
+
+TEST_CASE("However the wish to stop arrives, the state is saved before anyone ends") {
+  const Options recipe{"--save-every", "never", "--opt", "sgd", "--epochs", "1000", "-n", "2"};
+  const SmallRuns runs;
+  const auto stop = [&](const std::string& name, const auto& send, int code) {
+    INFO(name);
+    RunningProgram job(runs.command(name, recipe));
+    wait_for_step(runs, name, 2);
+    const auto ranks = ranks_of(job.pid());
+    REQUIRE(ranks.size() == 2);
+    send(job, ranks);
+    const Finished stopped = job.wait();
+    CHECK(stopped.code == code);
+    CHECK_THAT(stopped.err, Contains("and saved"));
+    CHECK(fs::exists(runs.checkpoint(name, static_cast<int>(runs.steps_logged(name)))));
+  };
+  using Ranks = std::map<int, pid_t>;
+  const auto to_one = [](int rank) {
+    return [rank](const RunningProgram&, const Ranks& ranks) { kill(ranks.at(rank), SIGTERM); };
+  };
+  stop("first", to_one(0), 75);
+  stop("second", to_one(1), 75);
+  const auto to_all = [](int signal) {
+    return [signal](const RunningProgram& job, const Ranks& ranks) {
+      for (const auto& [rank, pid] : ranks) kill(pid, signal);
+      job.send(signal);
+    };
+  };
+  stop("key", to_all(SIGINT), 130);
+  stop("hangup", to_all(SIGHUP), 75);
 }
 
 TEST_CASE("A run that could not save its state does not say that it did") {

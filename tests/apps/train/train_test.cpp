@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // `collar train` as its user sees it: what it says where, what it starts from, what it refuses.
 #include <catch2/catch.hpp>
+#include <memory>
 
 #include "apps/build_info.hpp"
+#include "apps/launch/reserved_port.hpp"
 #include "engine/io/checkpoint.hpp"
 #include "kernels/runtime/isa.hpp"
 #include "tests/apps/support/small_runs.hpp"
@@ -71,6 +73,54 @@ TEST_CASE("A reader of the results who leaves does not end the training") {
   const Finished finished = RunningProgram(command + runs.command("run", {"--json"})).wait();
   CHECK(finished.code == 0);
   CHECK_FALSE(runs.model("run").empty());
+}
+
+TEST_CASE("A screen that is gone ends neither the training nor an error message") {
+  const SmallRuns runs;
+  const auto in_shell = [](const std::string& redirection, const Options& command) {
+    const Options shell{"/bin/bash", "-c", "\"$@\" " + redirection, "bash"};
+    return RunningProgram(shell + command).wait().code;
+  };
+  CHECK(in_shell("2>/dev/full", runs.command("full", {"--max-steps", "1"})) == 0);
+  CHECK(in_shell("2>&-", runs.command("closed", {"--max-steps", "1", "-n", "2"})) == 0);
+  CHECK_FALSE(runs.model("closed").empty());
+  CHECK(in_shell("2>&-", {COLLAR_PROGRAM, "trian"}) == 2);
+}
+
+TEST_CASE("Ranks that were given different options say which") {
+  const SmallRuns runs;
+  const collar::apps::ReservedPort port;
+  const auto rank = [&](const std::string& number, const Options& options) {
+    return std::make_unique<RunningProgram>(
+        runs.command("run", options),
+        collar::apps::Variables{{"RANK", number},
+                                {"WORLD_SIZE", "2"},
+                                {"MASTER_ADDR", "127.0.0.1"},
+                                {"MASTER_PORT", std::to_string(port.port())}});
+  };
+  const auto first = rank("0", {"--lr", "0.1"});
+  const auto second = rank("1", {"--lr", "0.2"});
+  for (RunningProgram* program : {first.get(), second.get()}) {
+    const Finished finished = program->wait();
+    CHECK(finished.code == 6);
+    CHECK_THAT(finished.err, Contains("--lr") && Contains("0.1") && Contains("0.2"));
+  }
+  CHECK_FALSE(fs::exists(runs.run("run")));
+}
+
+TEST_CASE("A run is kept out of its photos") {
+  const SmallRuns runs;
+  const auto into = [&](const fs::path& photos, const fs::path& run) {
+    const Finished finished = run_collar({"train", photos, "-o", run, "--max-steps", "1"});
+    INFO(finished.err);
+    CHECK(Contains("would be taken for a class").match(finished.err) == (finished.code == 2));
+    return finished.code;
+  };
+  const fs::path train = runs.photos() / "train";
+  CHECK(into(runs.photos(), runs.photos()) == 2);
+  CHECK(into(runs.photos(), train / "run") == 2);
+  CHECK(into(train, train / "run") == 2);
+  CHECK_FALSE(fs::exists(train / "run"));
 }
 
 TEST_CASE("The first step, every tenth and the last of an epoch are logged") {

@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "apps/accelerate/screen.hpp"
+
+#include <unistd.h>
+
+#include <string>
+
+#include "engine/io/file_descriptor.hpp"
+
+namespace collar::apps {
+
+void say(std::string_view text) {
+  write_all(STDERR_FILENO, std::string(text) + "\n");
+}
+
+}  // namespace collar::apps
