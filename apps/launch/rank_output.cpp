@@ -8,6 +8,7 @@
 #include <cerrno>
 
 #include "apps/accelerate/printable.hpp"
+#include "engine/io/file_descriptor.hpp"
 #include "kernels/core/error.hpp"
 
 namespace collar::apps {

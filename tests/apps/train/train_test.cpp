@@ -138,7 +138,7 @@ TEST_CASE("Training without oneDNN says that it is slow") {
   CHECK(Contains("slow: oneDNN is off").match(finished.err) == slow);
 }
 
-TEST_CASE("--dry-run shows the plan and touches nothing") {
+TEST_CASE("A dry run shows the plan and touches nothing") {
   const SmallRuns runs;
   const Options recipe{"--dry-run", "--epochs", "2", "--grad-accum-steps", "2"};
   const Finished text = runs.train("run", recipe + Options{"--transform", "timm"});
@@ -156,7 +156,7 @@ TEST_CASE("--dry-run shows the plan and touches nothing") {
   CHECK_FALSE(fs::exists(runs.run("run")));
 }
 
-TEST_CASE("--pretrained looks into the local cache, and explains how weights get there") {
+TEST_CASE("Pretrained weights are looked for in the local cache, or it is said how to get them") {
   const SmallRuns runs;
   const fs::path home = runs.run("home");
   const auto train = [&](const std::string& name, const Options& options) {
