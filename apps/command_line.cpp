@@ -82,7 +82,7 @@ std::string full_name(const CLI::App& command) {
 const CLI::Option& find_option(const CLI::App& command, const std::string& name) {
   if (const CLI::Option* option = command.get_option_no_throw(name)) return *option;
   throw UsageError(fmt::format("unknown option {} of `{}`{} (all of them: `{} --help`)", name,
-                               full_name(command), did_you_mean(name, option_names(command)),
+                               full_name(command), did_you_mean_option(name, option_names(command)),
                                full_name(command)));
 }
 

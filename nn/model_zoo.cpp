@@ -5,9 +5,9 @@
 
 #include <algorithm>
 #include <array>
-#include <numeric>
 
 #include "kernels/core/error.hpp"
+#include "nn/edit_distance.hpp"
 #include "nn/residual_block.hpp"
 #include "nn/weights.hpp"
 
@@ -90,21 +90,6 @@ const std::vector<ModelInfo>& zoo() {
   return models;
 }
 
-/// Insertions, deletions and replacements between two words (Levenshtein).
-std::size_t distance(std::string_view a, std::string_view b) {
-  std::vector<std::size_t> row(b.size() + 1);
-  std::iota(row.begin(), row.end(), std::size_t{0});
-  for (std::size_t i = 0; i < a.size(); ++i) {
-    std::size_t diagonal = std::exchange(row[0], i + 1);
-    for (std::size_t j = 0; j < b.size(); ++j) {
-      const std::size_t replaced = diagonal + (a[i] == b[j] ? 0 : 1);
-      diagonal = row[j + 1];
-      row[j + 1] = std::min({replaced, row[j] + 1, diagonal + 1});
-    }
-  }
-  return row.back();
-}
-
 }  // namespace
 
 std::int64_t ModelInfo::num_features() const {
@@ -132,7 +117,7 @@ const ModelInfo& model_info(std::string_view name) {
   const std::string_view stem = name.substr(0, name.find('.'));
   const auto nearest =
       std::min_element(zoo().begin(), zoo().end(), [stem](const ModelInfo& a, const ModelInfo& b) {
-        return distance(stem, a.name) < distance(stem, b.name);
+        return edit_distance(stem, a.name) < edit_distance(stem, b.name);
       });
   throw UsageError(fmt::format("unknown model \"{}\"; did you mean \"{}\"? There are: {}", name,
                                nearest->name, fmt::join(list_models(), ", ")));

@@ -287,7 +287,7 @@ void set_option(const std::vector<OptionSpec>& table, TrainOptions& options, con
     std::vector<std::string> keys;
     for (const OptionSpec& known : table) keys.push_back(known.key);
     throw UsageError(
-        fmt::format("{}: there is no option {}{}", source, key, did_you_mean(key, keys)));
+        fmt::format("{}: there is no option {}{}", source, key, did_you_mean_option(key, keys)));
   }
   try {
     spec->set(options, value);
@@ -327,14 +327,6 @@ void require_use(const TrainOptions& options) {
                                  spec.get(options), use.chooser, chosen,
                                  fmt::join(use.values, ", ")));
   }
-}
-
-std::string variable_of(const std::string& key) {
-  std::string name = "COLLAR_" + key;
-  std::transform(name.begin(), name.end(), name.begin(), [](char c) {
-    return c == '-' ? '_' : c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c;
-  });
-  return name;
 }
 
 }  // namespace
@@ -377,6 +369,14 @@ std::vector<OptionSpec> train_option_table() {
   add_rank_options(table);
   add_run_options(table);
   return table.take();
+}
+
+std::string variable_of(const std::string& key) {
+  std::string name = "COLLAR_" + key;
+  std::transform(name.begin(), name.end(), name.begin(), [](char c) {
+    return c == '-' ? '_' : c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c;
+  });
+  return name;
 }
 
 void set_option(TrainOptions& options, const std::string& key, const std::string& value,

@@ -115,6 +115,9 @@ struct OptionSpec {
 /// All options, in the order in which help shows them.
 std::vector<OptionSpec> train_option_table();
 
+/// "COLLAR_BATCH_SIZE" of "batch-size".
+std::string variable_of(const std::string& key);
+
 /// Sets one option by its key (`_` and `-` are the same) and says in errors where the value came
 /// from. Throws UsageError; for an unknown key it names the nearest one.
 void set_option(TrainOptions& options, const std::string& key, const std::string& value,

@@ -4,6 +4,7 @@
 #include <catch2/catch.hpp>
 
 #include "apps/nearest.hpp"
+#include "apps/train/options.hpp"
 #include "kernels/core/error.hpp"
 
 using namespace collar::apps;
@@ -77,11 +78,36 @@ TEST_CASE("Unknown options and verbs are errors with a suggestion") {
   CHECK_THROWS_AS(parse_command_line(sample.program, Words{"train", "a", "b"}), UsageError);
 }
 
-TEST_CASE("The nearest word is near") {
-  CHECK(edit_distance("kitten", "sitting") == 3);
-  CHECK(edit_distance("acb", "abc") == 1);
-  CHECK(edit_distance("", "abc") == 3);
+TEST_CASE("The nearest word is near, or has the same parts") {
   CHECK(nearest("rensnet50", {"resnet18", "resnet50", "resnet50d"}) == "resnet50");
   CHECK(nearest("--label", {"--lr", "--label-smoothing"}) == "--label-smoothing");
   CHECK(nearest("xyzzy", {"train", "eval"}) == std::nullopt);
+  CHECK(nearest("--smoothing", {"--seed", "--label-smoothing"}) == "--label-smoothing");
+  CHECK(nearest("--num-epochs", {"--num-cycles", "--epochs"}) == "--epochs");
+}
+
+TEST_CASE("What other programs call an option leads to ours") {
+  CLI::App program("", "collar");
+  TrainCommandLine train(*add_command(program, "train", ""));
+  const auto suggests = [&](const std::string& typed, const std::string& ours) {
+    INFO(typed);
+    CHECK_THROWS_WITH(canonical_arguments(program, Words{"train", typed}),
+                      Catch::Contains("; did you mean " + ours + "? "));
+  };
+  suggests("--smoothing", "--label-smoothing");
+  suggests("--nproc-per-node", "--ranks");
+  suggests("--num_processes=2", "--ranks");
+  suggests("--learning-rate", "--lr");
+  suggests("--lerning-rate", "--lr");
+  suggests("--amp", "--precision bf16");
+  suggests("--warmup-epochs", "--warmup-steps");
+  suggests("--wd", "--weight-decay");
+  suggests("--bs", "--batch-size");
+  suggests("--input-size", "--img-size");
+  suggests("--checkpoint", "--resume");
+  suggests("--optimizer", "--opt");
+  suggests("--scheduler", "--sched");
+  suggests("--decay-milestone", "--decay-milestones");
+  CHECK_THROWS_WITH(canonical_arguments(program, Words{"train", "--dist-backend"}),
+                    !Catch::Contains("did you mean"));
 }
