@@ -15,6 +15,7 @@
 #include "apps/accelerate/screen.hpp"
 #include "apps/build_info.hpp"
 #include "apps/idle_threads.hpp"
+#include "apps/variables.hpp"
 #include "apps/verbs.hpp"
 #include "kernels/core/error.hpp"
 
@@ -81,6 +82,7 @@ int main(int argc, char** argv) {
   ExitCode code = ExitCode::internal;
   try {
     const std::vector<std::string> arguments(argv + 1, argv + argc);
+    for (const std::string& warning : misspelt_variables()) say("collar: warning: " + warning);
     code = run(arguments);
   } catch (const std::bad_alloc&) {
     say("collar: error: out of memory");

@@ -64,6 +64,19 @@ TEST_CASE("env never shows the token of a job") {
   CHECK(finished.out.find("secret") == std::string::npos);
 }
 
+TEST_CASE("A variable that is misspelt gets a line with the one that was meant") {
+  const auto warnings = [](const collar::apps::Variables& set) {
+    return run_collar({"env"}, set).err;
+  };
+  CHECK(warnings({{"COLLAR_IMG_SIZ", "32"}}) ==
+        "collar: warning: COLLAR_IMG_SIZ is no variable that is read here; did you mean "
+        "COLLAR_IMG_SIZE?\n");
+  CHECK_THAT(warnings({{"COLLAR_BATCHSIZE", "8"}}), Contains("did you mean COLLAR_BATCH_SIZE?"));
+  CHECK_THAT(warnings({{"COLLAR_JOINTIMEOUT", "8"}}), Contains("mean COLLAR_JOIN_TIMEOUT?"));
+  CHECK(warnings({{"COLLAR_IMG_SIZE", "32"}, {"COLLAR_ALGO", ""}, {"COLLAR_HOME", "x"}}).empty());
+  CHECK(warnings({{"COLLAR_IMG_SIZ", "32"}, {"RANK", "1"}, {"WORLD_SIZE", "2"}}).empty());
+}
+
 TEST_CASE("A reader that leaves is no error, a full disk is one") {
   const auto in_shell = [](const std::string& line) {
     return collar::test::RunningProgram({"/bin/bash", "-c", line, COLLAR_PROGRAM}).wait();
