@@ -177,12 +177,7 @@ void Accelerator::zero_grad() {
 }
 
 void Accelerator::advance(nn::Schedule& schedule) const {
-  if (!sync_gradients()) return;
-  for (int tick = 0; tick < logical_ranks(); ++tick) {
-    const std::optional<std::int64_t> last = schedule.last_position();
-    if (last && schedule.position() >= *last) return;
-    schedule.advance();
-  }
+  if (sync_gradients()) schedule.advance_by(logical_ranks());
 }
 
 Tensor Accelerator::gather(const Tensor& tensor) {

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "kernels/core/error.hpp"
@@ -24,6 +25,10 @@ void Schedule::step() {
 
 void Schedule::advance() {
   set_position(position_ + 1);
+}
+
+void Schedule::advance_by(std::int64_t steps) {
+  set_position(std::min(position_ + steps, last_position().value_or(kMostSteps)));
 }
 
 void Schedule::set_position(std::int64_t position) {

@@ -30,6 +30,9 @@ class Schedule {
   void step();
   /// One step further. Throws UsageError past the end of a schedule that has one.
   void advance();
+  /// `steps` further, but not past the end: a step of several ranks is one of the schedule for each
+  /// of them, and the last ones may be too many.
+  void advance_by(std::int64_t steps);
   /// Steps made so far.
   std::int64_t position() const { return position_; }
   /// Jumps to a position, as if that many steps had been made.

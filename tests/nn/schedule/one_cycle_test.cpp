@@ -89,3 +89,16 @@ TEST_CASE("One cycle without a rate of its own takes each group's as the largest
   CHECK(one_cycle_rate(options, 2, 0.03) == Approx(0.03));
   CHECK(one_cycle_rate(options, 2, 0.3) == Approx(0.3));
 }
+
+TEST_CASE("Several steps at once end where the schedule does") {
+  SGD one(nn::test::one_parameter(), {.lr = 0.1, .momentum = 0.9});
+  SGD several(nn::test::one_parameter(), {.lr = 0.1, .momentum = 0.9});
+  OneCycleLR slow(one, {.total_steps = 10});
+  OneCycleLR fast(several, {.total_steps = 10});
+  for (int i = 0; i < 4; ++i) slow.advance();
+  fast.advance_by(4);
+  CHECK(fast.position() == 4);
+  CHECK(fast.learning_rates() == slow.learning_rates());
+  fast.advance_by(100);
+  CHECK(fast.position() == 10);
+}
