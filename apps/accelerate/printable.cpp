@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <iterator>
 
 namespace collar::apps {
@@ -16,6 +17,16 @@ std::string printable(std::string_view text) {
     } else {
       out += c;
     }
+  }
+  return out;
+}
+
+std::string printable_lines(std::string_view text) {
+  std::string out;
+  while (!text.empty()) {
+    const std::string_view line = text.substr(0, text.find('\n'));
+    out += printable(line) + '\n';
+    text.remove_prefix(std::min(line.size() + 1, text.size()));
   }
   return out;
 }

@@ -10,5 +10,7 @@ namespace collar::apps {
 
 /// The text with control characters, but tabs, as \xNN. UTF-8 stays as it is.
 std::string printable(std::string_view text);
+/// The same for each line of the text, each of which ends in a line end.
+std::string printable_lines(std::string_view text);
 
 }  // namespace collar::apps

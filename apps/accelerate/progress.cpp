@@ -8,7 +8,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
-#include <sstream>
 #include <string_view>
 
 #include "apps/accelerate/printable.hpp"
@@ -19,7 +18,8 @@ namespace {
 
 constexpr auto kRedraw = std::chrono::milliseconds(100);
 constexpr double kSmoothing = 0.9;
-constexpr int kBarWidth = 24;
+constexpr int kWidestBar = 10;
+constexpr int kNarrowestBar = 4;
 constexpr std::string_view kClearLine = "\r\x1b[K";
 
 int terminal_columns(int descriptor) {
@@ -32,9 +32,10 @@ std::string_view variable(const char* name) {
   return value != nullptr ? value : "";
 }
 
-std::string numbers(const StepProgress& progress) {
-  return fmt::format("loss {:.4f}  lr {:.3g}  {:.1f} img/s  data {:.0f}%", progress.loss,
-                     progress.lr, progress.images_per_second, 100 * progress.data_wait);
+std::string numbers(const StepProgress& progress, std::string_view gap) {
+  return fmt::format("{0}loss {1:.4f}{0}lr {2:.3g}{0}{3:.1f} img/s{0}data {4:.0f}%", gap,
+                     progress.loss, progress.lr, progress.images_per_second,
+                     100 * progress.data_wait);
 }
 
 }  // namespace
@@ -72,9 +73,9 @@ void Progress::step(const StepProgress& progress) {
     return;
   }
   if (!progress.logged) return;
-  write_all(options_.descriptor,
-            fmt::format("epoch {}/{}  step {}/{}  {}{}\n", progress.epoch, progress.epochs,
-                        progress.step, progress.steps, numbers(progress), remaining(progress)));
+  write_all(options_.descriptor, fmt::format("epoch {}/{}  step {}/{}{}{}\n", progress.epoch,
+                                             progress.epochs, progress.step, progress.steps,
+                                             numbers(progress, "  "), remaining(progress, "  ")));
 }
 
 void Progress::measure(const StepProgress& progress) {
@@ -87,35 +88,33 @@ void Progress::measure(const StepProgress& progress) {
   last_step_ = now;
 }
 
-std::string Progress::remaining(const StepProgress& progress) const {
+std::string Progress::remaining(const StepProgress& progress, std::string_view gap) const {
   const std::int64_t left = progress.total_steps - progress.total_step;
   if (!seconds_per_step_ || left <= 0) return "";
-  return "  " + clock_text(*seconds_per_step_ * static_cast<double>(left)) + " left";
+  return fmt::format("{}{} left", gap, clock_text(*seconds_per_step_ * static_cast<double>(left)));
 }
 
 std::string Progress::bar_line(const StepProgress& progress) const {
   const std::string before = fmt::format("epoch {}/{} [", progress.epoch, progress.epochs);
-  const auto filled = static_cast<std::size_t>(kBarWidth * progress.step /
-                                               std::max<std::int64_t>(1, progress.steps));
-  std::string bar = std::string(std::min<std::size_t>(filled, kBarWidth), '=');
-  if (bar.size() < kBarWidth) bar += '>';
-  bar.resize(kBarWidth, ' ');
-  const std::string after = fmt::format("] {}/{}  {}{}", progress.step, progress.steps,
-                                        numbers(progress), remaining(progress));
+  const std::string after = fmt::format("] {}/{}{}{}", progress.step, progress.steps,
+                                        numbers(progress, " "), remaining(progress, " "));
   const int columns =
       options_.columns > 0 ? options_.columns : terminal_columns(options_.descriptor);
-  const auto room = static_cast<std::size_t>(std::max(10, columns - 1));
-  const std::string plain = (before + bar + after).substr(0, room);
+  const int room = std::max(10, columns - 1);
+  const int width =
+      std::clamp(room - static_cast<int>(before.size() + after.size()), kNarrowestBar, kWidestBar);
+  const std::int64_t filled = width * progress.step / std::max<std::int64_t>(1, progress.steps);
+  std::string bar(static_cast<std::size_t>(std::min<std::int64_t>(filled, width)), '=');
+  bar += '>';
+  bar.resize(static_cast<std::size_t>(width), ' ');
+  const std::string plain = (before + bar + after).substr(0, static_cast<std::size_t>(room));
   if (!options_.color || plain.size() <= before.size() + bar.size()) return plain;
   return before + "\x1b[36m" + bar + "\x1b[0m" + plain.substr(before.size() + bar.size());
 }
 
 void Progress::line(const std::string& text) {
   clear();
-  std::istringstream lines(text);
-  std::string shown;
-  for (std::string one; std::getline(lines, one);) shown += printable(one) + "\n";
-  write_all(options_.descriptor, shown);
+  write_all(options_.descriptor, printable_lines(text));
 }
 
 void Progress::clear() {

@@ -8,6 +8,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <string_view>
 
 namespace collar::apps {
 
@@ -57,7 +58,7 @@ class Progress {
   using TimePoint = std::chrono::steady_clock::time_point;
 
   void measure(const StepProgress& progress);
-  std::string remaining(const StepProgress& progress) const;
+  std::string remaining(const StepProgress& progress, std::string_view gap) const;
   std::string bar_line(const StepProgress& progress) const;
 
   ProgressOptions options_;

@@ -3,14 +3,13 @@
 
 #include <unistd.h>
 
-#include <string>
-
+#include "apps/accelerate/printable.hpp"
 #include "engine/io/file_descriptor.hpp"
 
 namespace collar::apps {
 
 void say(std::string_view text) {
-  write_all(STDERR_FILENO, std::string(text) + "\n");
+  write_all(STDERR_FILENO, printable_lines(text));
 }
 
 }  // namespace collar::apps

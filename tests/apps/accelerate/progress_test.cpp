@@ -66,7 +66,7 @@ TEST_CASE("On a terminal one line is redrawn at most ten times a second") {
   CHECK(count(text, "img/s") <= 22);  // 2 seconds, and the last step
   CHECK(count(text, "\n") == 2);      // the epoch's lines
   CHECK(count(text, "\x1b[36m") == 0);
-  CHECK_THAT(text, Catch::Contains("[========================] 50/50"));
+  CHECK_THAT(text, Catch::Contains("[==========] 50/50"));
   CHECK_THAT(text, Catch::EndsWith("\r\x1b[K"));
 }
 
@@ -76,6 +76,33 @@ TEST_CASE("The bar fits the terminal and is coloured only if wanted") {
   for (std::string line; std::getline(redraws, line, '\r');) CHECK(line.size() <= 39 + 3);
   CHECK_THAT(show_run({.bar = true, .color = true, .columns = 100}, 30),
              Catch::Contains("\x1b[36m=") && Catch::Contains("\x1b[0m] "));
+}
+
+TEST_CASE("All that there is to say fits into 80 columns") {
+  const TemporaryDirectory folder;
+  const auto path = folder.path() / "screen";
+  const int file = open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+  std::chrono::steady_clock::time_point clock{};
+  Progress progress({.descriptor = file, .bar = true, .columns = 80, .now = [&] { return clock; }});
+  for (int step : {114, 115}) {
+    clock += 740ms;
+    progress.step({.epoch = 10,
+                   .epochs = 20,
+                   .step = step,
+                   .steps = 115,
+                   .total_step = step + 1035,
+                   .total_steps = 2300,
+                   .loss = 1.5,
+                   .lr = 0.0285,
+                   .images_per_second = 123.4,
+                   .data_wait = 0.042});
+  }
+  const std::string text = read_text(path);
+  CHECK_THAT(text,
+             Catch::EndsWith("] 115/115 loss 1.5000 lr 0.0285 123.4 img/s data 4% 14:11 left"));
+  CHECK(text.size() - text.rfind('\r') - 4 <= 79);
+  progress.clear();
+  close(file);
 }
 
 TEST_CASE("A bar is for terminals that can redraw") {
