@@ -13,6 +13,7 @@
 #include "apps/launch/rank_output.hpp"
 #include "apps/launch/reserved_port.hpp"
 #include "kernels/core/error.hpp"
+#include "kernels/runtime/cpu_context.hpp"
 #include "tests/apps/support/program.hpp"
 
 using namespace collar::apps;
@@ -95,6 +96,30 @@ TEST_CASE("Every rank finds its place in the environment") {
   }
   CHECK(ports.size() == 1);
   CHECK(tokens.size() == 1);
+}
+
+TEST_CASE("torchrun's words for how many ranks are understood") {
+  const auto world = [](const std::vector<std::string>& options) {
+    std::vector<std::string> words{"launch"};
+    words.insert(words.end(), options.begin(), options.end());
+    words.insert(words.end(), {"sh", "-c", "echo world $WORLD_SIZE"});
+    return run_collar(words);
+  };
+  const std::string all = "world " + std::to_string(collar::available_cpus()) + "\n";
+  CHECK_THAT(world({"--standalone", "--nproc-per-node", "auto"}).out, Contains(all));
+  CHECK_THAT(world({"--nproc_per_node=cpu"}).out, Contains(all));
+  CHECK_THAT(world({"--nproc-per-node=gpu"}).err, Contains("CUDA is") && Contains("say cpu"));
+  const Finished three = world({"-n", "three"});
+  CHECK(three.code == 2);
+  CHECK_THAT(three.err, Contains("-n") && Contains("\"three\""));
+}
+
+TEST_CASE("A grace that is no time is refused") {
+  for (const char* grace : {"nan", "-1", "inf"}) {
+    const Finished finished = RunningProgram(launch(1, "true", {"--grace", grace})).wait();
+    CHECK(finished.code == 2);
+    CHECK_THAT(finished.err, Contains("--grace"));
+  }
 }
 
 TEST_CASE("Rank 0 prints through, the others into logs, and --tee shows them") {
