@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <map>
 
+#include "engine/io/input_file.hpp"
 #include "engine/io/safetensors.hpp"
 #include "kernels/core/error.hpp"
 
@@ -64,6 +65,20 @@ bool has_other_classes(const Values& values, const Parameters& wanted,
   return there.rank() == 2 && here.rank() == 2 && there[0] != here[0] && there[1] == here[1];
 }
 
+/// torch.save() writes a zip, or, as it did long ago, a pickle: neither is data alone.
+void refuse_pytorch(const std::filesystem::path& path) {
+  const InputFile file(path);
+  const std::string begin = file.read_text_at(0, std::min<std::uint64_t>(file.size(), 4));
+  if (begin != "PK\3\4" && !begin.starts_with("\x80\x02")) return;
+  std::filesystem::path converted = path;
+  converted.replace_extension(".safetensors");
+  throw FileError(
+      fmt::format("{0}: this is a file of PyTorch, expected one of safetensors. In Python:\n"
+                  "  import torch, safetensors.torch\n"
+                  "  safetensors.torch.save_file(torch.load(\"{0}\", weights_only=True), \"{1}\")",
+                  path.string(), converted.string()));
+}
+
 }  // namespace
 
 LoadReport load_state(Module& model, const Parameters& state, const std::string& classifier) {
@@ -106,6 +121,7 @@ LoadReport load_state(Module& model, const Parameters& state, const std::string&
 
 LoadReport load_weights(Module& model, const std::filesystem::path& path,
                         const std::string& classifier) {
+  refuse_pytorch(path);
   const SafetensorsFile file = SafetensorsFile::open(path);
   Parameters state;
   for (const SafetensorsEntry& entry : file.entries()) {

@@ -23,7 +23,7 @@ struct LoadReport {
 /// that lists everything missing, unexpected or of another shape; then nothing has changed.
 LoadReport load_state(Module& model, const Parameters& state, const std::string& classifier = "fc");
 
-/// load_state from a safetensors file.
+/// load_state from a safetensors file. Throws FileError that says how to make one of PyTorch's.
 LoadReport load_weights(Module& model, const std::filesystem::path& file,
                         const std::string& classifier = "fc");
 

@@ -103,6 +103,16 @@ std::string extensions() {
   return fmt::format("{}", fmt::join(kImageExtensions, " "));
 }
 
+/// As many as a message can take.
+std::string some_of(std::vector<std::string> names) {
+  constexpr std::size_t kMost = 10;
+  if (names.size() > kMost) {
+    names.resize(kMost);
+    names.emplace_back("…");
+  }
+  return fmt::format("{}", fmt::join(names, ", "));
+}
+
 }  // namespace
 
 bool has_image_extension(const fs::path& path) {
@@ -182,8 +192,8 @@ LabelledFiles with_classes(LabelledFiles files, const std::vector<std::string>& 
   }
   if (!unknown.empty()) {
     throw DataError(fmt::format("{}: the classes {} are not among the {} known ones ({})",
-                                files.root.native(), fmt::join(unknown, ", "), classes.size(),
-                                fmt::join(classes, ", ")));
+                                files.root.native(), some_of(unknown), classes.size(),
+                                some_of(classes)));
   }
   for (LabelledFiles::File& file : files.files) {
     file.label = new_label[static_cast<std::size_t>(file.label)];

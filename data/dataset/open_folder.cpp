@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "data/dataset/open_folder.hpp"
 
-#include <algorithm>
-#include <array>
-
 namespace collar::data {
 namespace {
 
@@ -35,15 +32,19 @@ LabelledFiles scan_folder(const fs::path& folder) {
   return scan_class_folders(folder);
 }
 
+std::optional<fs::path> validation_folder(const fs::path& folder) {
+  if (!is_folder(folder / "train")) return std::nullopt;
+  for (const char* name : {"valid", "val", "validation", "test"}) {
+    if (is_folder(folder / name)) return folder / name;
+  }
+  return std::nullopt;
+}
+
 OpenedFolder open_folder(const fs::path& folder) {
   if (!is_folder(folder / "train")) return {scan_folder(folder), std::nullopt};
   OpenedFolder result{scan_folder(folder / "train"), std::nullopt};
-  constexpr std::array kValidation{"valid", "val", "validation", "test"};
-  const auto found =
-      std::ranges::find_if(kValidation, [&](const char* name) { return is_folder(folder / name); });
-  if (found != kValidation.end()) {
-    result.valid = with_classes(scan_folder(folder / *found), result.train.classes);
-  }
+  if (const auto valid = validation_folder(folder))
+    result.valid = with_classes(scan_folder(*valid), result.train.classes);
   return result;
 }
 

@@ -20,8 +20,11 @@ struct OpenedFolder {
 /// `folder` itself or in `folder`/images. Throws DataError as the scan functions do.
 LabelledFiles scan_folder(const std::filesystem::path& folder);
 
-/// DIR/train with DIR/valid, DIR/val, DIR/validation or DIR/test (the first that exists); without
-/// DIR/train, everything in DIR is the training part. Throws DataError as the scan functions do,
+/// Beside DIR/train: DIR/valid, DIR/val, DIR/validation or DIR/test, the first that exists.
+std::optional<std::filesystem::path> validation_folder(const std::filesystem::path& folder);
+
+/// DIR/train with its validation_folder(); without DIR/train, everything in DIR is the training
+/// part. Throws DataError as the scan functions do,
 /// and if the validation part has classes that the training part lacks.
 OpenedFolder open_folder(const std::filesystem::path& folder);
 

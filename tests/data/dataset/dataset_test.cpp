@@ -145,6 +145,10 @@ TEST_CASE("A folder is opened whatever its arrangement") {
 
   const Folder strange({"train/cat/1.jpg", "valid/cow/2.jpg"});
   CHECK_THROWS_WITH(data::open_folder(strange.path()), Contains("cow") && Contains("cat"));
+  Names many;
+  for (int i = 0; i < 1000; ++i) many.push_back("class" + std::to_string(i));
+  CHECK_THROWS_WITH(data::with_classes(data::scan_folder(classes.path()), many),
+                    Contains("1000 known ones") && Contains("class9, …") && !Contains("class10"));
 }
 
 TEST_CASE("A split takes a share of every class and depends on nothing but the seed") {
