@@ -3,18 +3,16 @@
 
 #include <fmt/format.h>
 
-#include <cerrno>
-#include <cstring>
-#include <fstream>
-#include <iterator>
 #include <set>
 
+#include "engine/io/input_file.hpp"
 #include "kernels/core/error.hpp"
 
 namespace collar::apps {
 namespace {
 
 constexpr std::size_t kMostBytes = std::size_t{1} << 20;
+constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";  // of editors on Windows
 constexpr std::string_view kBlank = " \t";
 constexpr std::string_view kBareKey =
     "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
@@ -124,6 +122,7 @@ class Line {
 std::vector<TomlEntry> parse_toml(std::string_view text, const std::string& name) {
   std::vector<TomlEntry> entries;
   std::set<std::string> keys;
+  if (text.starts_with(kByteOrderMark)) text.remove_prefix(kByteOrderMark.size());
   for (int number = 1; !text.empty(); ++number) {
     const auto end = std::min(text.find('\n'), text.size());
     std::string_view content = text.substr(0, end);
@@ -141,14 +140,11 @@ std::vector<TomlEntry> parse_toml(std::string_view text, const std::string& name
 }
 
 std::vector<TomlEntry> read_toml(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  std::string text(kMostBytes + 1, '\0');
-  file.read(text.data(), static_cast<std::streamsize>(text.size()));
-  text.resize(static_cast<std::size_t>(file.gcount()));
-  if (!file.is_open() || file.bad() || !file.eof()) {
-    throw UsageError(
-        fmt::format("cannot read {}: {}", path,
-                    text.size() > kMostBytes ? "it is longer than 1 MiB" : std::strerror(errno)));
+  std::string text;
+  try {
+    text = read_text(path, kMostBytes);
+  } catch (const FileError& error) {
+    throw UsageError(error.what());
   }
   return parse_toml(text, path);
 }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "apps/toml.hpp"
 
+#include <sys/stat.h>
+
 #include <catch2/catch.hpp>
 
 #include "kernels/core/error.hpp"
@@ -81,13 +83,17 @@ TEST_CASE("Mutated files are read or refused, and nothing else") {
   CHECK(refused < rounds);
 }
 
-TEST_CASE("A file that is missing, a folder or too long is refused") {
+TEST_CASE("A file that is missing, a folder, a pipe or too long is refused") {
   const collar::test::TemporaryDirectory folder;
   CHECK_THROWS_WITH(read_toml((folder.path() / "none.toml").string()),
                     Catch::Contains("No such file"));
   CHECK_THROWS_AS(read_toml(folder.path().string()), UsageError);
   collar::test::write_text(folder.path() / "long.toml", std::string(2 << 20, '#'));
-  CHECK_THROWS_WITH(read_toml((folder.path() / "long.toml").string()), Catch::Contains("1 MiB"));
-  collar::test::write_text(folder.path() / "good.toml", "lr = 0.5\n");
+  CHECK_THROWS_WITH(read_toml((folder.path() / "long.toml").string()),
+                    Catch::Contains("at most 1048576"));
+  REQUIRE(mkfifo((folder.path() / "pipe.toml").c_str(), 0600) == 0);
+  CHECK_THROWS_WITH(read_toml((folder.path() / "pipe.toml").string()),
+                    Catch::Contains("not a regular file"));
+  collar::test::write_text(folder.path() / "good.toml", "\xEF\xBB\xBFlr = 0.5\n");
   CHECK(read_toml((folder.path() / "good.toml").string()).at(0).value == "0.5");
 }
