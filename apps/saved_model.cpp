@@ -48,10 +48,11 @@ TrainedModel load_trained_model(const std::filesystem::path& path) {
         fmt::format("{}: there is no such model: expected a run's folder", path.native()));
   }
   if (path.extension() == ".collar") {
+    const std::filesystem::path run = std::filesystem::absolute(path).parent_path().parent_path();
     throw FileError(
         fmt::format("{}: this is a checkpoint, to go on training from (--resume); the model is in "
-                    "the run's folder",
-                    path.native()));
+                    "the run's folder, once it is finished: give that ({})",
+                    path.native(), run.native()));
   }
   nn::LoadedModel loaded = nn::load_model(path);
   const std::filesystem::path folder =
@@ -66,9 +67,9 @@ TrainedModel load_trained_model(const std::filesystem::path& path) {
     }
     return result;
   }
+  const std::string text = read_text(file, kLargestFile);
   try {
-    result.preprocessing =
-        data::preprocessing_from_json(nlohmann::json::parse(read_text(file, kLargestFile)));
+    result.preprocessing = data::preprocessing_from_json(nlohmann::json::parse(text));
   } catch (const nlohmann::json::exception& error) {
     throw FileError(fmt::format("{}: not JSON: {}", file.native(), error.what()));
   } catch (const FileError& error) {

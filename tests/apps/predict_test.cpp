@@ -128,6 +128,40 @@ TEST_CASE("A config.json with impossible values is a file error that names them"
   }
 }
 
+TEST_CASE("What is wrong with preprocessing.json is said with its name, once") {
+  const TrainedRun run;
+  const fs::path file = fs::path(run.model()) / "preprocessing.json";
+  const json good = json::parse(read_text(file));
+  json bad = good;
+  bad["size"] = 0;
+  for (const std::string& text : {std::string("{"), bad.dump(), std::string("{}")}) {
+    write_text(file, text);
+    const Finished finished = run_collar({"predict", run.model(), run.photos() / "valid"});
+    CHECK(finished.code == 4);
+    CHECK_THAT(finished.err, StartsWith("collar: error: " + file.native() + ": "));
+  }
+  fs::remove(file);
+  fs::create_directory(file);
+  const Finished folder = run_collar({"predict", run.model(), run.photos() / "valid"});
+  CHECK(folder.err == "collar: error: " + file.native() + ": is a folder, expected a file\n");
+}
+
+TEST_CASE("A checkpoint is no model, but its run has one") {
+  const TrainedRun run;
+  const fs::path checkpoint = fs::path(run.model()) / "checkpoints" / "step-13.collar";
+  fs::create_directories(checkpoint.parent_path());
+  write_text(checkpoint, "x");
+  const Finished finished = run_collar({"predict", checkpoint, run.photos() / "valid"});
+  CHECK(finished.code == 4);
+  CHECK_THAT(finished.err, Contains("give that (" + fs::path(run.model()).native() + ")"));
+}
+
+TEST_CASE("Names cannot steer the terminal from an error message either") {
+  const Finished finished = run_collar({"predict", "/no/\x1b[31mmodel", "photo.jpg"});
+  CHECK(finished.code == 4);
+  CHECK_THAT(finished.err, Contains("\\x1b[31mmodel"));
+}
+
 TEST_CASE("A damaged model is a file error") {
   const TrainedRun run;
   const fs::path weights = fs::path(run.model()) / "model.safetensors";
