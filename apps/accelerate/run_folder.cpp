@@ -161,6 +161,15 @@ RunFolder::RunFolder(fs::path folder, Start start, Warn warn)
   for (const fs::path& place : {folder_, checkpoints()}) remove_temporaries(place);
 }
 
+void RunFolder::warn_of_shortage(std::uint64_t bytes) const {
+  std::error_code error;
+  const fs::space_info space = fs::space(folder_, error);
+  if (error || space.available >= bytes || !warn_) return;
+  warn_(fmt::format("{} has {:.0f} MB free, a checkpoint and the model need {:.0f} MB",
+                    folder_.string(), static_cast<double>(space.available) * 1e-6,
+                    static_cast<double>(bytes) * 1e-6));
+}
+
 void RunFolder::write_config(const std::string& toml) const {
   write_durably(config(), std::as_bytes(std::span(toml)));
 }

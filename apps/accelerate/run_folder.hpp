@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The folder of one run and what is written there while it runs:
-//   config.toml  metrics.jsonl  summary.csv  model.safetensors  config.json  checkpoints/  log/
+//   config.toml  metrics.jsonl  summary.csv  checkpoints/  log/
+// and, once it is finished, the model as `eval`, `predict` and timm read it:
+//   model.safetensors  config.json  preprocessing.json
 // Only the main process has one, and no other process on this machine one of the same folder. Its
 // logs may fail (a full disk); training goes on.
 #pragma once
@@ -70,6 +72,8 @@ class RunFolder {
   std::filesystem::path checkpoints() const { return folder_ / "checkpoints"; }
   std::filesystem::path logs() const { return folder_ / "log"; }
 
+  /// Warns if fewer bytes than these are free there.
+  void warn_of_shortage(std::uint64_t bytes) const;
   /// Replaces config.toml. Throws FileError.
   void write_config(const std::string& toml) const;
   /// Forgets what was logged after `step` and about epochs from `epoch` on, and lines that a crash

@@ -108,6 +108,19 @@ TEST_CASE("A run that is there is not written over") {
   CHECK(read_text(folder.path() / "run.1" / "config.toml") == "# first\n");
 }
 
+TEST_CASE("A disk that has no room for what is to come is warned of") {
+  const TemporaryDirectory folder;
+  std::vector<std::string> warnings;
+  const RunFolder run(folder.path(), Start::fresh,
+                      [&](const std::string& text) { warnings.push_back(text); });
+  run.warn_of_shortage(1);
+  CHECK(warnings.empty());
+  run.warn_of_shortage(std::uint64_t{1} << 62);
+  REQUIRE(warnings.size() == 1);
+  CHECK_THAT(warnings[0],
+             Catch::Contains(" MB free, a checkpoint and the model need 4611686018427 MB"));
+}
+
 TEST_CASE("A folder that cannot be made is a usage error") {
   CHECK_THROWS_AS(RunFolder("/proc/none/run", Start::fresh, {}), UsageError);
 }
