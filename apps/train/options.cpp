@@ -488,7 +488,7 @@ TrainCommandLine::TrainCommandLine(CLI::App& command) : table_(train_option_tabl
       option->type_name(spec.placeholder);
       option->take_last();
       option->default_str(spec.get(defaults));
-      if (spec.list) option->join(',');
+      if (spec.list) option->join(',')->trigger_on_parse();  // which forgets earlier ones
     }
     option->group(spec.group);
     given_[spec.key] = option;

@@ -137,7 +137,10 @@ TEST_CASE("A device that is not there is refused with what there is") {
 }
 
 TEST_CASE("What is given twice counts as it was given last") {
-  const TrainOptions options = resolve({"d", "-j", "1", "--lr=1", "-j", "3", "--lr", "2"});
+  const TrainOptions options = resolve({"d", "-j", "1", "--lr=1", "-j", "3", "--lr", "2", "--mean",
+                                        "1", "2", "3", "--std=1,1,1", "--mean=4,5,6"});
+  CHECK(options.mean == std::vector<double>{4, 5, 6});
+  CHECK(options.std == std::vector<double>{1, 1, 1});
   CHECK(options.workers == 3);
   CHECK(options.lr == 2);
 }
