@@ -10,6 +10,7 @@
 
 #include "apps/accelerate/json_text.hpp"
 #include "apps/bench/step.hpp"
+#include "apps/train/recipe.hpp"
 #include "apps/verbs.hpp"
 #include "comm/rendezvous/environment.hpp"
 #include "kernels/core/error.hpp"
@@ -22,6 +23,12 @@ struct StepCommand {
   std::string json;
 };
 
+/// Before minutes are spent on what could not be kept.
+void require_writable(const std::string& path) {
+  if (!std::ofstream(path, std::ios::app))
+    throw UsageError(fmt::format("--json {}: {}", path, std::strerror(errno)));
+}
+
 void write_json(const std::string& path, const nlohmann::ordered_json& json) {
   std::ofstream file(path, std::ios::binary);
   file << json_text(json, 2) << "\n";
@@ -30,8 +37,11 @@ void write_json(const std::string& path, const nlohmann::ordered_json& json) {
 }
 
 ExitCode run_step(const StepCommand& command) {
+  require_values_to_normalise("a batch", command.step.batch_size, command.step.img_size);
+  const bool first_rank = comm::Environment::from_process().rank == 0;
+  if (first_rank && !command.json.empty()) require_writable(command.json);
   const bench::StepMeasurement measured = bench::measure_step(command.step);
-  if (comm::Environment::from_process().rank != 0) return ExitCode::done;
+  if (!first_rank) return ExitCode::done;
   fmt::print("{}", bench::to_text(command.step, measured));
   if (!command.json.empty()) write_json(command.json, bench::to_json(command.step, measured));
   return ExitCode::done;

@@ -4,6 +4,7 @@
 
 #include <memory>
 
+#include "apps/counted.hpp"
 #include "apps/synth/breed.hpp"
 #include "apps/synth/pet_folder.hpp"
 #include "apps/verbs.hpp"
@@ -20,8 +21,9 @@ struct SynthOptions {
 ExitCode run_synth(const SynthOptions& options) {
   if (options.folder.empty()) throw UsageError("data synth: which folder? DIR is empty");
   const synth::PetFolder made = synth::write_pet_folder(options.folder, options.photos);
-  fmt::print("{} photos of {} breeds in {} ({:.1f} MB): {}\n", made.photos, made.classes.size(),
-             options.folder, static_cast<double>(made.bytes) * 1e-6, fmt::join(made.classes, ", "));
+  fmt::print("{} of {} in {} ({:.1f} MB): {}\n", counted(made.photos, "photo"),
+             counted(std::ssize(made.classes), "breed"), options.folder,
+             static_cast<double>(made.bytes) * 1e-6, fmt::join(made.classes, ", "));
   return ExitCode::done;
 }
 
@@ -48,6 +50,11 @@ Verb add_data(CLI::App& program) {
       ->capture_default_str();
   synth->add_option("--seed", options->photos.seed, "Which photos")
       ->type_name("N")
+      ->check([](const std::string& text) {  // CLI11 would take 2^64 - 1 for -1
+        return text.starts_with('-')
+                   ? fmt::format("expected a whole number of at least 0, got \"{}\"", text)
+                   : "";
+      })
       ->capture_default_str();
   synth->add_flag("--force", options->photos.force,
                   "Write into a folder that is not empty, replacing files of the same names");

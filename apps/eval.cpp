@@ -10,6 +10,7 @@
 
 #include "apps/accelerate/evaluation.hpp"
 #include "apps/accelerate/json_text.hpp"
+#include "apps/counted.hpp"
 #include "apps/saved_model.hpp"
 #include "apps/toml.hpp"
 #include "apps/train/options.hpp"
@@ -48,10 +49,12 @@ std::optional<std::uint64_t> split_seed(const fs::path& model, const fs::path& f
 // of it. With the classes of the model.
 data::LabelledFiles photos_to_judge(const Options& options,
                                     const std::vector<std::string>& classes) {
-  data::OpenedFolder opened = data::open_folder(options.data);
-  data::LabelledFiles files = opened.valid ? *std::move(opened.valid) : std::move(opened.train);
-  const auto seed = split_seed(options.model, options.data);
-  if (!opened.valid && !options.all && seed) files = split_for_validation(files, *seed).second;
+  const fs::path folder = options.data;
+  if (const auto valid = data::validation_folder(folder))
+    return data::with_classes(data::scan_folder(*valid), classes);
+  data::LabelledFiles files = data::open_folder(folder).train;
+  const auto seed = split_seed(options.model, folder);
+  if (!options.all && seed) files = split_for_validation(files, *seed).second;
   return data::with_classes(std::move(files), classes);
 }
 
@@ -74,9 +77,10 @@ ExitCode run(const Options& options) {
                                       {"top5", result.accuracy.top5()}};
     fmt::print("{}\n", json_text(json));
   } else {
-    fmt::print("{} photos of {} classes: loss {:.4f}, top-1 {:.2f} %, top-5 {:.2f} %\n",
-               result.accuracy.samples, photos.classes().size(), result.loss,
-               result.accuracy.top1(), result.accuracy.top5());
+    fmt::print("{} of {}: loss {:.4f}, top-1 {:.2f} %, top-5 {:.2f} %\n",
+               counted(result.accuracy.samples, "photo"),
+               counted(std::ssize(photos.classes()), "class"), result.loss, result.accuracy.top1(),
+               result.accuracy.top5());
   }
   return ExitCode::done;
 }

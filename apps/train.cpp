@@ -11,6 +11,7 @@
 
 #include "apps/accelerate/run_folder.hpp"
 #include "apps/accelerate/screen.hpp"
+#include "apps/counted.hpp"
 #include "apps/launch/launcher.hpp"
 #include "apps/toml.hpp"
 #include "apps/train/checkpoints.hpp"
@@ -192,8 +193,8 @@ ExitCode run(const TrainCommandLine& line, const std::vector<std::string>& argum
   }
   if (launched) {
     if (environment.rank == 0 && options.ranks > 1 && options.ranks != environment.world_size)
-      warnings.push_back(fmt::format("note: -n {} says nothing here: this job has {} ranks already",
-                                     options.ranks, environment.world_size));
+      warnings.push_back(fmt::format("note: -n {} says nothing here: this job has {} already",
+                                     options.ranks, counted(environment.world_size, "rank")));
     options.ranks = environment.world_size;
   }
   validate(options);
@@ -204,8 +205,8 @@ ExitCode run(const TrainCommandLine& line, const std::vector<std::string>& argum
   const bool launches = !launched && options.ranks > 1;
   const bool speaks = !launches && environment.rank == 0;
   if (!launched) {
-    say(fmt::format("collar train: {} on {}, {} {}, writing to {}", options.model, options.data,
-                    options.ranks, options.ranks == 1 ? "process" : "processes", options.output));
+    say(fmt::format("collar train: {} on {}, {}, writing to {}", options.model, options.data,
+                    counted(options.ranks, "process"), options.output));
   }
   for (const std::string& warning : warnings) {
     if (speaks) say(warning);

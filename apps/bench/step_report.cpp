@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "apps/bench/step.hpp"
+#include "apps/counted.hpp"
 
 namespace collar::apps::bench {
 
@@ -42,11 +43,11 @@ nlohmann::ordered_json to_json(const StepOptions& options, const StepMeasurement
 std::string to_text(const StepOptions& options, const StepMeasurement& m) {
   const double images = static_cast<double>(options.batch_size) * m.processes;
   std::string text = fmt::format(
-      "{}, {} px, {} images{}, {}, {}; {} {}, {}, {}\n\n", options.model, options.img_size,
-      options.batch_size,
-      m.processes == 1 ? "" : fmt::format(" in each of {} processes", m.processes),
-      options.precision, options.freeze == "backbone" ? "backbone frozen" : "all trained",
-      m.threads, m.threads == 1 ? "thread" : "threads", m.isa, m.library);
+      "{}, {} px, {}{}, {}, {}; {}, {}, {}\n\n", options.model, options.img_size,
+      counted(options.batch_size, "image"),
+      m.processes == 1 ? "" : " in each of " + counted(m.processes, "process"), options.precision,
+      options.freeze == "backbone" ? "backbone frozen" : "all trained",
+      counted(m.threads, "thread"), m.isa, m.library);
   const auto line = [&](std::string_view name, double seconds, const std::string& remark) {
     text += fmt::format("{:<22}{:>9.1f} ms  {}\n", name, seconds * 1e3, remark);
   };

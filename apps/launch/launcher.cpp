@@ -17,6 +17,7 @@
 #include <utility>
 
 #include "apps/accelerate/screen.hpp"
+#include "apps/counted.hpp"
 #include "apps/exit_codes.hpp"
 #include "apps/launch/orphan_guard.hpp"
 #include "apps/launch/rank_output.hpp"
@@ -196,7 +197,7 @@ class Job {
         std::count_if(ranks_.begin(), ranks_.end(), [](const Rank& rank) { return rank.running; });
     say(fmt::format("rank {} (pid {}) {}{}", index, ranks_[index].pid,
                     how_it_ended(ranks_[index].status),
-                    others > 0 ? fmt::format(": stopping the other {}", others) : ""));
+                    others > 0 ? ": stopping " + counted(others, "other rank") : ""));
     stop_all(SIGTERM, options_.grace);
   }
 

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "apps/accelerate/json_text.hpp"
+#include "apps/counted.hpp"
 #include "apps/train/recipe.hpp"
 
 namespace collar::apps {
@@ -28,10 +29,7 @@ Rates rates_of(const TrainOptions& options, nn::Optimizer& optimizer, const Leng
     if (step == 0) rates.first = rate;
     rates.highest = std::max(rates.highest, rate);
     rates.last = rate;
-    for (int tick = 0; tick < options.logical_ranks(); ++tick) {
-      const auto last = schedule->last_position();
-      if (!last || schedule->position() < *last) schedule->advance();
-    }
+    schedule->advance_by(options.logical_ranks());
   }
   return rates;
 }
@@ -60,9 +58,8 @@ ExitCode show_plan(const TrainOptions& options) {
     elements[stage] += parameter.tensor.numel();
     if (parameter.tensor.requires_grad()) trainable += parameter.tensor.numel();
   }
-  const std::int64_t states = options.opt == "sgd" ? (options.momentum > 0 ? 1 : 0) : 2;
   const std::int64_t all = start.model->parameter_count();
-  const double memory = megabytes(all) + megabytes(trainable) * static_cast<double>(1 + states);
+  const double memory = megabytes(all) + megabytes(trainable) * (1 + optimizer_states(options));
 
   if (options.json) {
     const nlohmann::ordered_json json{{"model", options.model},
@@ -88,11 +85,15 @@ ExitCode show_plan(const TrainOptions& options) {
     fmt::print("#   {:<8} {:>12} parameters\n", stage, elements[stage]);
   fmt::print("#   {:<8} {:>12} parameters, {} trained\n", "all", all, trainable);
   for (const std::string& note : start.notes) fmt::print("# {}\n", note);
-  fmt::print("# {} photos of {} classes, {} to validate{}\n", photos.train.size(), classes,
-             photos.valid.size(), photos.valid_was_split ? " (a fifth of each class)" : "");
-  fmt::print("# {} epochs of {} steps on {} ranks: {} steps of {} images\n", options.epochs,
-             lengths.steps_per_epoch, options.logical_ranks(), lengths.total_steps,
-             options.batch_size * options.logical_ranks() * options.grad_accum_steps);
+  fmt::print("# {} of {}, {} to validate{}\n", counted(photos.train.size(), "photo"),
+             counted(classes, "class"), with_thousands(photos.valid.size()),
+             photos.valid_was_split ? " (a fifth of each class)" : "");
+  fmt::print("# {} of {} on {}: {} of {}\n", counted(options.epochs, "epoch"),
+             counted(lengths.steps_per_epoch, "step"), counted(options.logical_ranks(), "rank"),
+             counted(lengths.total_steps, "step"),
+             counted(static_cast<std::int64_t>(options.batch_size) * options.logical_ranks() *
+                         options.grad_accum_steps,
+                     "image"));
   fmt::print("# learning rate {:.3g} at first, {:.3g} at most, {:.3g} at the last step\n",
              rates.first, rates.highest, rates.last);
   fmt::print(

@@ -156,6 +156,11 @@ std::unique_ptr<nn::Optimizer> make_optimizer(const TrainOptions& options,
       parameters, nn::AdamWOptions{.lr = options.lr, .weight_decay = options.weight_decay});
 }
 
+int optimizer_states(const TrainOptions& options) {
+  if (options.opt != "sgd") return 2;
+  return options.momentum > 0 ? 1 : 0;
+}
+
 Lengths lengths_of(const TrainOptions& options, std::int64_t samples) {
   data::Sharding sharding{
       .samples = samples, .batch_size = options.batch_size, .ranks = options.logical_ranks()};
@@ -172,17 +177,21 @@ Lengths lengths_of(const TrainOptions& options, std::int64_t samples) {
 }
 
 void require_values_to_normalise(const TrainOptions& options, std::int64_t samples) {
-  constexpr int kReduction = 32;  // of height and width, by every ResNet
-  if (options.img_size > kReduction) return;
   // Several ranks share the photos evenly and fill up their last batch, a single one does not.
   const std::int64_t batch = options.batch_size;
   const std::int64_t smallest = options.logical_ranks() > 1 ? batch : (samples - 1) % batch + 1;
-  if (smallest > 1) return;
+  require_values_to_normalise(
+      fmt::format("with {} photos in batches of {} the last batch", samples, batch), smallest,
+      options.img_size);
+}
+
+void require_values_to_normalise(const std::string& name, std::int64_t photos, int img_size) {
+  constexpr int kReduction = 32;  // of height and width, by every ResNet
+  if (img_size > kReduction || photos > 1) return;
   throw UsageError(fmt::format(
-      "with {} photos in batches of {} the last batch is a single photo, and at --img-size {} "
-      "batch normalisation has one value a channel then, whose variance is none: choose another "
-      "--batch-size or a larger --img-size",
-      samples, batch, options.img_size));
+      "{} is a single photo, and at --img-size {} batch normalisation has one value a channel "
+      "then, whose variance is none: choose another --batch-size or a larger --img-size",
+      name, img_size));
 }
 
 std::unique_ptr<nn::Schedule> make_schedule(const TrainOptions& options, nn::Optimizer& optimizer,

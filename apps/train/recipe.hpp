@@ -49,6 +49,8 @@ StartingPoint make_model(const TrainOptions& options, std::int64_t classes);
 std::optional<std::filesystem::path> cached_weights(const nn::ModelInfo& info);
 
 std::unique_ptr<nn::Optimizer> make_optimizer(const TrainOptions& options, const nn::Module& model);
+/// Numbers it keeps for each weight it trains.
+int optimizer_states(const TrainOptions& options);
 
 /// Lengths of a run, in optimizer steps and in schedule ticks (one a logical rank and step, as in
 /// accelerate).
@@ -61,9 +63,11 @@ struct Lengths {
 /// `samples` of the training set.
 Lengths lengths_of(const TrainOptions& options, std::int64_t samples);
 
-/// Throws UsageError if some batch of an epoch leaves batch normalisation a single value a channel:
-/// one photo, so small that the last layers see one pixel of it.
+/// Throws UsageError if some batch of an epoch leaves batch normalisation a single value a channel.
 void require_values_to_normalise(const TrainOptions& options, std::int64_t samples);
+/// The same for a batch of so many photos, which `name` names: a single one of them, so small that
+/// the last layers see one pixel of it.
+void require_values_to_normalise(const std::string& name, std::int64_t photos, int img_size);
 
 std::unique_ptr<nn::Schedule> make_schedule(const TrainOptions& options, nn::Optimizer& optimizer,
                                             const Lengths& lengths);

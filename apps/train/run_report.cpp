@@ -11,6 +11,7 @@
 #include "apps/accelerate/json_text.hpp"
 #include "apps/accelerate/printable.hpp"
 #include "apps/accelerate/progress.hpp"
+#include "apps/counted.hpp"
 #include "apps/saved_model.hpp"
 #include "kernels/core/error.hpp"
 
@@ -48,10 +49,11 @@ class FirstRankReport final : public RunReport {
 
   void note(const std::string& text) override { progress_.line(text); }
 
-  void begin(const Lengths& lengths, const Position& position) override {
+  void begin(const Lengths& lengths, const Position& position, std::uint64_t bytes) override {
     lengths_ = lengths;
     folder_.emplace(options_.output, start_of(options_),
                     [this](const std::string& warning) { note("warning: " + warning); });
+    folder_->warn_of_shortage(bytes);
     folder_->write_config(to_toml(options_));
     folder_->truncate_after(position.step, position.epoch);
     const std::filesystem::path aside = set_aside_later(folder_->checkpoints(), position.step);
@@ -137,9 +139,10 @@ class FirstRankReport final : public RunReport {
                                     : "";
     const std::string shown = printable(run);
     result(fmt::format(
-        "done: {} steps in {}{}\n  {}/model.safetensors (after the last step)\n  {}/metrics.jsonl\n"
+        "done: {} in {}{}\n  {}/model.safetensors (after the last step)\n  {}/metrics.jsonl\n"
         "next: collar eval {} {}",
-        position.step, clock_text(seconds), best, shown, shown, shown, printable(options_.data)));
+        counted(position.step, "step"), clock_text(seconds), best, shown, shown, shown,
+        printable(options_.data)));
   }
 
  private:

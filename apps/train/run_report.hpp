@@ -26,9 +26,10 @@ class RunReport {
   /// A line for whoever watches.
   virtual void note(const std::string& /*text*/) {}
 
-  /// Before the first step: makes the run's folder, or goes on in it from `position`. Throws
-  /// UsageError as RunFolder does, FileError.
-  virtual void begin(const Lengths& /*lengths*/, const Position& /*position*/) {}
+  /// Before the first step: makes the run's folder, or goes on in it from `position`; `bytes`
+  /// are what it is going to need there. Throws UsageError as RunFolder does, FileError.
+  virtual void begin(const Lengths& /*lengths*/, const Position& /*position*/,
+                     std::uint64_t /*bytes*/) {}
   virtual void begin_epoch() {}
   virtual void batch(const data::Batch& /*batch*/) {}
   /// After a step, the `step_of_epoch`-th of its epoch. `logged`: it gets a line. The report

@@ -8,6 +8,7 @@
 
 #include "apps/accelerate/printable.hpp"
 #include "apps/build_info.hpp"
+#include "apps/counted.hpp"
 #include "comm/agreement.hpp"
 #include "engine/io/sha256.hpp"
 #include "engine/ops/loss.hpp"
@@ -23,14 +24,6 @@ data::LoaderOptions loader_options(const TrainOptions& options, bool train) {
   loader.seed = options.seed;
   loader.workers = options.workers;
   return loader;
-}
-
-std::string with_thousands(std::int64_t value) {
-  std::string digits = fmt::format("{}", value);
-  for (auto at = static_cast<std::ptrdiff_t>(digits.size()) - 3; at > 0; at -= 3) {
-    digits.insert(static_cast<std::size_t>(at), ",");
-  }
-  return digits;
 }
 
 // What the last bits of results depend on besides the options.
@@ -73,22 +66,22 @@ void Trainer::describe() const {
   for (const nn::Parameter& parameter : model_->trainable_parameters())
     trainable += parameter.tensor.numel();
   report_.note(fmt::format(
-      "{} photos of {} classes to train on, {} to validate{}", with_thousands(photos_.train.size()),
-      photos_.train.classes().size(), with_thousands(photos_.valid.size()),
+      "{} of {} to train on, {} to validate{}", counted(photos_.train.size(), "photo"),
+      counted(std::ssize(photos_.train.classes()), "class"), with_thousands(photos_.valid.size()),
       photos_.valid_was_split ? " (a fifth of each class: the folder has no valid/)" : ""));
   if (photos_.train.files().hidden > 0) {
-    report_.note(fmt::format("{} hidden files passed over", photos_.train.files().hidden));
+    report_.note(counted(photos_.train.files().hidden, "hidden file") + " passed over");
   }
-  report_.note(fmt::format("{}: {} parameters, {} of them trained; {} {} on {} {} of {} {}",
-                           options_.model, with_thousands(model_->parameter_count()),
+  report_.note(fmt::format("{}: {}, {} of them trained; {} {} on {} of {}", options_.model,
+                           counted(model_->parameter_count(), "parameter"),
                            with_thousands(trainable), options_.opt, options_.precision,
-                           accelerator_.num_processes(),
-                           accelerator_.num_processes() == 1 ? "process" : "processes",
-                           options_.virtual_ranks, options_.virtual_ranks == 1 ? "rank" : "ranks"));
-  report_.note(fmt::format("{} epochs of {} steps of {} images", options_.epochs,
-                           lengths_.steps_per_epoch,
-                           static_cast<std::int64_t>(options_.batch_size) *
-                               accelerator_.logical_ranks() * options_.grad_accum_steps));
+                           counted(accelerator_.num_processes(), "process"),
+                           counted(options_.virtual_ranks, "rank")));
+  report_.note(fmt::format("{} of {} of {}", counted(options_.epochs, "epoch"),
+                           counted(lengths_.steps_per_epoch, "step"),
+                           counted(static_cast<std::int64_t>(options_.batch_size) *
+                                       accelerator_.logical_ranks() * options_.grad_accum_steps,
+                                   "image")));
   const std::string_view onednn = build_info().onednn;
   if (!onednn.starts_with("on")) report_.note(fmt::format("slow: oneDNN is {}", onednn));
 }
@@ -157,8 +150,19 @@ void Trainer::resume(const CheckpointFile& checkpoint) {
   warn_of_other_arithmetic(info);
 }
 
+// Of the model, and of one checkpoint if there will be any.
+std::uint64_t Trainer::bytes_to_save() const {
+  std::uint64_t model = 0;
+  for (const nn::Parameter& parameter : model_->state_dict()) model += parameter.tensor.bytes();
+  if (options_.save_every.unit == SaveEvery::Unit::never) return model;
+  std::uint64_t trained = 0;
+  for (const nn::Parameter& parameter : model_->trainable_parameters())
+    trained += parameter.tensor.bytes();
+  return 2 * model + trained * static_cast<std::uint64_t>(optimizer_states(options_));
+}
+
 ExitCode Trainer::run() {
-  report_.begin(lengths_, position_);
+  report_.begin(lengths_, position_, bytes_to_save());
   model_->train();
   while (position_.step < lengths_.total_steps || epoch_is_over()) {
     const ExitCode code = train_epoch();

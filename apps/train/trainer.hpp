@@ -40,6 +40,7 @@ class Trainer {
   void describe() const;
   void require_same_photos(const CheckpointInfo& info) const;
   void warn_of_other_arithmetic(const CheckpointInfo& info) const;
+  std::uint64_t bytes_to_save() const;
   ExitCode train_epoch();
   StopRequest end_step(const data::Batch& batch);
   bool is_logged(const data::Batch& batch) const;

@@ -81,4 +81,10 @@ TEST_CASE("Mistakes in a benchmark's options exit with 2") {
   const Finished freeze = run_collar({"bench", "step", "--freeze", "head"});
   CHECK(freeze.code == 2);
   CHECK_THAT(freeze.err, Contains("backbone"));
+  const Finished one = run_collar({"bench", "step", "--img-size", "32", "-b", "1"});
+  CHECK(one.code == 2);
+  CHECK_THAT(one.err, Contains("a batch is a single photo"));
+  const Finished json = run_collar({"bench", "step", "--json", "/no/such/folder/step.json"});
+  CHECK(json.code == 2);
+  CHECK_THAT(json.err, Contains("/no/such/folder/step.json: No such file"));
 }

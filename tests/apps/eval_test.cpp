@@ -56,6 +56,15 @@ TEST_CASE("Of a folder without a validation part, eval takes what the run has ke
   CHECK(found({"--all"}).at("photos") == 42);
 }
 
+TEST_CASE("An empty class in the training part is none of eval's business") {
+  const TrainedRun run;
+  std::filesystem::create_directory(run.photos() / "train" / "Aardvark");
+  const Finished finished = run_collar({"eval", run.model(), run.photos(), "--json"});
+  INFO(finished.err);
+  REQUIRE(finished.code == 0);
+  CHECK(json::parse(finished.out).at("top1") == run.last_epoch().at("top1"));
+}
+
 TEST_CASE("A folder without a model is a file error") {
   const collar::test::TemporaryDirectory folder;
   const Finished finished = run_collar({"eval", folder.path(), folder.path()});

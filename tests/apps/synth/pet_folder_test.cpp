@@ -172,4 +172,7 @@ TEST_CASE("collar data synth writes a folder and says so") {
   const auto again = collar::test::run_collar({"data", "synth", folder});
   CHECK(again.code == 3);
   CHECK_THAT(again.err, Catch::Contains("--force"));
+  const auto negative = collar::test::run_collar({"data", "synth", folder + "2", "--seed", "-1"});
+  CHECK(negative.code == 2);
+  CHECK_THAT(negative.err, Catch::Contains("--seed: expected a whole number of at least 0"));
 }

@@ -145,7 +145,7 @@ TEST_CASE("A dry run shows the plan and touches nothing") {
   REQUIRE(text.code == 0);
   CHECK_THAT(text.out, Contains("epochs = 2") && Contains("hflip = 0.5") &&
                            Contains("parameters, ") &&
-                           Contains("2 epochs of 6 steps on 1 ranks: 12 steps of 8 images") &&
+                           Contains("2 epochs of 6 steps on 1 rank: 12 steps of 8 images") &&
                            Contains("learning rate 0 at first, 0.001 at most"));
   const Finished machine = runs.train("run", recipe + Options{"--json", "-n", "2"});
   REQUIRE(machine.code == 0);
@@ -191,6 +191,29 @@ TEST_CASE("Weights for other classes keep their backbone, and the run says so") 
   REQUIRE(finished.code == 0);
   CHECK_THAT(finished.err,
              Contains("fc.weight, fc.bias left out: the file has 5 classes, this run 3"));
+}
+
+TEST_CASE("Weights as torch.save() writes them are refused with the way to convert them") {
+  const SmallRuns runs;
+  const fs::path file = runs.run("resnet18d.pth");
+  collar::test::write_text(file, std::string("PK\3\4archive/data.pkl", 20));
+  const Finished finished = runs.train("run", {"--weights", file.native()});
+  CHECK(finished.code == 4);
+  CHECK_THAT(finished.err, Contains("a file of PyTorch") &&
+                               Contains("torch.load(\"" + file.native() + "\"") &&
+                               Contains("resnet18d.safetensors\")\n"));
+}
+
+TEST_CASE("A number of ranks that a launched job does not have gets one note") {
+  const SmallRuns runs;
+  Options command = runs.arguments("run", {"-n", "3", "--max-steps", "1"});
+  command.insert(command.begin(), {"launch", "-n", "2", "--tee", COLLAR_PROGRAM});
+  const Finished finished = run_collar(command);
+  REQUIRE(finished.code == 0);
+  const std::string note = "note: -n 3 says nothing here: this job has 2 ranks already";
+  const auto at = finished.err.find(note);
+  REQUIRE(at != std::string::npos);
+  CHECK(finished.err.find(note, at + 1) == std::string::npos);
 }
 
 TEST_CASE("A backbone that is frozen at random values is warned of") {
