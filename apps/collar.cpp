@@ -3,12 +3,12 @@
 // and an exit code.
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <poll.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <csignal>
 #include <cstdio>
-#include <cstring>
 #include <string_view>
 #include <system_error>
 
@@ -54,10 +54,17 @@ ExitCode run(std::span<const std::string> arguments) {
   throw Error("no verb was chosen");
 }
 
-/// Results are not done until they have left; a reader that has seen enough is no error.
+/// Whether nobody reads the pipe that stdout is any more: who has seen enough makes no error.
+bool reader_has_left() {
+  pollfd out{STDOUT_FILENO, POLLOUT, 0};
+  return poll(&out, 1, 0) == 1 && (out.revents & POLLERR) != 0;
+}
+
+/// Results are not done until they have left.
 ExitCode flush_results(ExitCode code) {
-  if (std::fflush(stdout) == 0 || errno == EPIPE) return code;
-  say(fmt::format("collar: error: cannot write the results to stdout: {}", std::strerror(errno)));
+  const bool written = std::fflush(stdout) == 0 && std::ferror(stdout) == 0;
+  if (written || reader_has_left()) return code;
+  say("collar: error: not all results could be written to stdout; is its disk full?");
   return code == ExitCode::done ? ExitCode::internal : code;
 }
 

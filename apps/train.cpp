@@ -13,10 +13,9 @@
 #include "apps/accelerate/screen.hpp"
 #include "apps/counted.hpp"
 #include "apps/launch/launcher.hpp"
-#include "apps/toml.hpp"
-#include "apps/train/checkpoints.hpp"
 #include "apps/train/dry_run.hpp"
 #include "apps/train/options.hpp"
+#include "apps/train/resume.hpp"
 #include "apps/train/run_report.hpp"
 #include "apps/train/trainer.hpp"
 #include "apps/verbs.hpp"
@@ -63,8 +62,8 @@ std::string output_folder(const TrainOptions& options) {
 // A run must not become one of the photos' classes.
 void require_apart(const TrainOptions& options) {
   std::error_code ignored;
-  const fs::path run = fs::weakly_canonical(options.output, ignored);
-  fs::path photos = fs::weakly_canonical(options.data, ignored);
+  const fs::path run = fs::weakly_canonical(fs::absolute(options.output), ignored);
+  const fs::path photos = fs::weakly_canonical(fs::absolute(options.data), ignored);
   const auto lies_in = [&run](const fs::path& folder) {
     return std::mismatch(folder.begin(), folder.end(), run.begin(), run.end()).first ==
            folder.end();
@@ -88,84 +87,6 @@ int launch_self(const TrainOptions& options, std::vector<std::string> arguments)
   return launch_ranks(arguments, launch);
 }
 
-std::optional<CheckpointFile> checkpoint_to_resume(const TrainOptions& options,
-                                                   std::vector<std::string>& warnings) {
-  if (options.resume.empty()) return std::nullopt;
-  std::error_code ignored;
-  const bool is_run = fs::is_directory(options.resume, ignored);
-  if (options.resume != "auto" && !is_run) {
-    CheckpointFile file = CheckpointFile::open(options.resume);
-    file.verify();
-    return file;
-  }
-  const fs::path run = is_run ? options.resume : options.output;
-  return newest_checkpoint(run / "checkpoints", [&](const std::string& warning) {
-    warnings.push_back("warning: " + warning);
-  });
-}
-
-// The options of the run that is to go on, as far as they are known.
-std::optional<TrainOptions> recorded_options(const TrainOptions& options,
-                                             const std::optional<CheckpointFile>& checkpoint) {
-  if (checkpoint)
-    return options_from_toml(read_checkpoint_info(*checkpoint).config, "the checkpoint");
-  std::error_code ignored;
-  const fs::path file = fs::path(options.output) / "config.toml";
-  if (options.resume.empty() || !fs::exists(file, ignored)) return std::nullopt;
-  TrainOptions recorded;
-  for (const TomlEntry& entry : read_toml(file))
-    set_option(recorded, entry.key, entry.value, file.native());
-  return recorded;
-}
-
-// Refuses to go on with other options than the run had, unless --force.
-void compare_options(const TrainOptions& options, const TrainOptions& recorded, bool speaks) {
-  const std::vector<OptionDifference> differences = resume_differences(recorded, options);
-  if (differences.empty()) return;
-  std::string list;
-  for (const OptionDifference& difference : differences) {
-    list +=
-        fmt::format("\n  {}: {} before, {} now", difference.key, difference.before, difference.now);
-  }
-  if (!options.force) {
-    throw UsageError(
-        fmt::format("--resume: this run was made with other options, so going on would not give "
-                    "what it would have given:{}\n"
-                    "Give the options it had, or --force to go on with the new ones.",
-                    list));
-  }
-  if (speaks) say("warning: going on with options that differ:" + list);
-}
-
-bool has_model(const TrainOptions& options) {
-  std::error_code ignored;
-  return fs::exists(fs::path(options.output) / "model.safetensors", ignored);
-}
-
-// Whether a run has done everything that is asked of it now (more epochs or steps may be), and its
-// model is still there.
-bool is_finished(const TrainOptions& options, const CheckpointFile& checkpoint) {
-  const CheckpointInfo info = read_checkpoint_info(checkpoint);
-  return info.position.finished &&
-         info.position.step >= lengths_of(options, info.photos).total_steps && has_model(options);
-}
-
-// The same of a run without any checkpoint: a model is written at the end alone. Throws FileError
-// if there is something that starting afresh would write over.
-bool is_finished(const TrainOptions& options, const std::optional<TrainOptions>& recorded) {
-  const bool checkpoints = holds_checkpoints(fs::path(options.output) / "checkpoints");
-  const bool model = has_model(options);
-  if (!checkpoints && !model) return false;
-  if (!checkpoints && recorded && recorded->max_steps == options.max_steps &&
-      resume_differences(*recorded, options).empty()) {
-    return true;
-  }
-  throw FileError(
-      fmt::format("{} holds {}, but no checkpoint to go on from; --force moves that run "
-                  "aside and starts over",
-                  options.output, checkpoints ? "checkpoints" : "a trained model"));
-}
-
 // One rank. The folder is made when nothing more can be wrong with what was asked for.
 ExitCode train(const TrainOptions& options, const std::optional<CheckpointFile>& checkpoint) {
   Accelerator accelerator(accelerator_options(options));
@@ -182,19 +103,17 @@ ExitCode run(const TrainCommandLine& line, const std::vector<std::string>& argum
   TrainOptions options = line.resolve(variable);
   options.output = output_folder(options);
 
-  std::vector<std::string> warnings;
-  std::optional<CheckpointFile> checkpoint = checkpoint_to_resume(options, warnings);
-  const std::optional<TrainOptions> recorded = recorded_options(options, checkpoint);
-  if (recorded) {  // what is not given is as the run had it, but for where to stop
-    TrainOptions defaults = *recorded;
+  ResumePoint point = find_resume_point(options);
+  if (point.recorded) {  // what is not given is as the run had it, but for where to stop
+    TrainOptions defaults = *point.recorded;
     defaults.max_steps = 0;
     defaults.output = options.output;
     options = line.resolve(variable, defaults);
   }
   if (launched) {
     if (environment.rank == 0 && options.ranks > 1 && options.ranks != environment.world_size)
-      warnings.push_back(fmt::format("note: -n {} says nothing here: this job has {} already",
-                                     options.ranks, counted(environment.world_size, "rank")));
+      point.warnings.push_back(fmt::format("note: -n {} says nothing here: this job has {} already",
+                                           options.ranks, counted(environment.world_size, "rank")));
     options.ranks = environment.world_size;
   }
   validate(options);
@@ -208,28 +127,32 @@ ExitCode run(const TrainCommandLine& line, const std::vector<std::string>& argum
     say(fmt::format("collar train: {} on {}, {}, writing to {}", options.model, options.data,
                     counted(options.ranks, "process"), options.output));
   }
-  for (const std::string& warning : warnings) {
+  for (const std::string& warning : point.warnings) {
     if (speaks) say(warning);
   }
-  if (checkpoint) compare_options(options, *recorded, speaks);
-  if (!checkpoint && !options.resume.empty() && options.force)
+  if (point.checkpoint) {
+    const std::string differences = accepted_differences(options, *point.recorded);
+    if (!differences.empty() && speaks)
+      say("warning: going on with options that differ:" + differences);
+  } else if (options.force) {
     options.resume.clear();  // start over
-  if (!options.resume.empty()) {
-    if (checkpoint ? is_finished(options, *checkpoint) : is_finished(options, recorded)) {
-      if (environment.rank == 0)
-        say(fmt::format("{}: this run is finished; nothing to do (a larger {} goes on)",
-                        options.output, options.max_steps > 0 ? "--max-steps" : "--epochs"));
-      return ExitCode::done;
-    }
-    if (!checkpoint && speaks) say("no checkpoint to go on from: starting afresh");
   }
+  if (is_finished(options, point)) {
+    if (environment.rank == 0) say(options.output + ": this run is finished; nothing to do");
+    if (environment.rank == 0 && point.checkpoint)
+      say(options.max_steps > 0 ? "a larger --max-steps goes on"
+                                : "more --epochs go on, with --force");
+    return ExitCode::done;
+  }
+  if (!options.resume.empty() && !point.checkpoint && speaks)
+    say("no checkpoint to go on from: starting afresh");
   if (launches) {
-    checkpoint.reset();  // the ranks open it themselves
+    point.checkpoint.reset();  // the ranks open it themselves
     // A run that is there is moved aside before the ranks' logs are opened.
     RunFolder(options.output, start_of(options), [](const std::string& warning) { say(warning); });
     return static_cast<ExitCode>(launch_self(options, arguments));
   }
-  return train(options, checkpoint);
+  return train(options, point.checkpoint);
 }
 
 }  // namespace

@@ -204,8 +204,10 @@ class Job {
   void pass_on(int signal) {
     if (signal == SIGUSR2) return signal_all(signal);
     const bool again = signal == SIGINT && stop_signal_ == SIGINT;
+    if (again && Clock::now() - stop_begin_ < kSameRequest) return;
     say(fmt::format("{}: {} all ranks", strsignal(signal), again ? "killing" : "passing it on to"));
     stop_signal_ = signal;
+    stop_begin_ = Clock::now();
     if (again) {
       signal_all(SIGKILL);
       killed_ = true;
@@ -304,6 +306,7 @@ class Job {
   std::vector<std::size_t> failed_;  ///< in the order in which it was seen
   std::optional<Clock::time_point> deadline_;
   int stop_signal_ = 0;
+  Clock::time_point stop_begin_;  // of the latest that was passed on
   bool killed_ = false;
 };
 

@@ -14,6 +14,10 @@
 
 namespace collar::apps {
 
+/// A key press reaches every process of a terminal, and launchers pass it on besides: signals that
+/// follow the first one within this time are the same request.
+inline constexpr std::chrono::seconds kSameRequest{2};
+
 struct LaunchOptions {
   int ranks = 1;                                 ///< 1 to 1024
   std::optional<std::filesystem::path> log_dir;  ///< gets rank-K.log of every rank but 0
@@ -28,7 +32,7 @@ struct LaunchOptions {
 /// killed by a signal. A rank that returns 75, 130 or 143 has stopped as it was asked to; then the
 /// others have the time of `grace` to do so too, and it is what rank 0 returned. After Ctrl-C,
 /// SIGTERM, SIGHUP or SIGUSR1, which are passed on, it is what rank 0 returned, or 128 + signal. A
-/// second Ctrl-C kills.
+/// second Ctrl-C kills, unless it comes so soon that it is the same one.
 ///
 /// Each rank has its own process group, the environment described at rank_variables, and
 /// /dev/null as input. Rank 0 writes where the launcher does; the others' output goes to logs.

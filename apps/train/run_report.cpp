@@ -13,6 +13,7 @@
 #include "apps/accelerate/progress.hpp"
 #include "apps/counted.hpp"
 #include "apps/saved_model.hpp"
+#include "apps/train/resume.hpp"
 #include "kernels/core/error.hpp"
 
 namespace collar::apps {
@@ -174,11 +175,6 @@ class FirstRankReport final : public RunReport {
 std::unique_ptr<RunReport> make_run_report(const TrainOptions& options, bool first_rank) {
   if (first_rank) return std::make_unique<FirstRankReport>(options);
   return std::make_unique<RunReport>();
-}
-
-RunFolder::Start start_of(const TrainOptions& options) {
-  if (!options.resume.empty()) return RunFolder::Start::continued;
-  return options.force ? RunFolder::Start::over : RunFolder::Start::fresh;
 }
 
 }  // namespace collar::apps

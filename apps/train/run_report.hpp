@@ -52,7 +52,4 @@ class RunReport {
 /// `options` has to outlive it.
 std::unique_ptr<RunReport> make_run_report(const TrainOptions& options, bool first_rank);
 
-/// How a run with these options begins in its folder.
-RunFolder::Start start_of(const TrainOptions& options);
-
 }  // namespace collar::apps

@@ -4,13 +4,12 @@
 #include <time.h>
 
 #include <atomic>
+#include <chrono>
+
+#include "apps/launch/launcher.hpp"
 
 namespace collar::apps {
 namespace {
-
-// A key press reaches every process of a terminal, and launchers pass it on besides: what comes
-// within this time is the same request.
-constexpr std::int64_t kSameRequest = 2'000'000'000;  // nanoseconds
 
 // A signal handler can reach nothing else.
 volatile std::sig_atomic_t noted = 0;
@@ -27,7 +26,7 @@ void take_note(int signal) {
   if (noted == 0) {
     noted_at = now();
     noted = signal;
-  } else if (signal != SIGUSR1 && now() - noted_at > kSameRequest) {
+  } else if (signal != SIGUSR1 && std::chrono::nanoseconds(now() - noted_at) > kSameRequest) {
     std::signal(signal, SIG_DFL);
     raise(signal);
   }

@@ -17,6 +17,8 @@
 namespace collar::apps {
 namespace {
 
+namespace fs = std::filesystem;
+
 data::LoaderOptions loader_options(const TrainOptions& options, bool train) {
   data::LoaderOptions loader;
   loader.batch_size = options.batch_size;
@@ -94,11 +96,16 @@ void Trainer::require_same_job() const {
                         option.key == "virtual-ranks";
     if (shared) claims.push_back({"--" + option.key, option.get(options_)});
   }
+  const nlohmann::json arithmetic = arithmetic_of(accelerator_.device());
+  for (const auto& [name, value] : arithmetic.items()) claims.push_back({name, value.dump()});
   claims.push_back({"the classes", fmt::format("{}", fmt::join(photos_.train.classes(), ", "))});
   for (const auto& [subject, photos] : {std::pair("the photos to train on", &photos_.train),
                                         {"the photos to validate", &photos_.valid}}) {
-    Sha256 names;
-    for (std::int64_t i = 0; i < photos->size(); ++i) names.update(photos->name(i)).update("\n");
+    Sha256 names;  // within the folder, which ranks may know by different paths
+    for (std::int64_t i = 0; i < photos->size(); ++i) {
+      const fs::path name = photos->path(i).lexically_relative(options_.data);
+      names.update(name.native()).update("\n");
+    }
     claims.push_back(
         {subject, fmt::format("{} with the digest {:.8}", photos->size(), to_hex(names.finish()))});
   }

@@ -211,6 +211,8 @@ TEST_CASE("A second Ctrl-C kills ranks that do not listen") {
   WaitingJob job(2, "trap '' INT; ");
   job.program().send(SIGINT);
   std::this_thread::sleep_for(200ms);
+  job.program().send(SIGINT);  // so soon that it is the same key press
+  std::this_thread::sleep_for(kSameRequest);
   CHECK(job.all_alive());
   job.program().send(SIGINT);
   CHECK(job.program().wait().code == 130);

@@ -214,6 +214,28 @@ TEST_CASE("Going on from an older checkpoint sets the later ones aside") {
   CHECK_FALSE(fs::exists(folder / "step-2.collar"));
 }
 
+TEST_CASE("Going on from another run's checkpoint is a new run, which writes over none") {
+  const SmallRuns runs;
+  require_success(runs.train("first", {"--save-every", "1steps", "--max-steps", "2"}));
+  require_success(runs.train("second", {"--max-steps", "1"}));
+  const std::string model = runs.model("second");
+  for (const fs::path& from : {runs.checkpoint("first", 2), runs.run("first")}) {
+    const Finished finished = runs.train("second", {"--resume", from.string()});
+    CHECK(finished.code == 2);
+    CHECK_THAT(finished.err, Contains("holds a run already"));
+  }
+  CHECK(same(runs.model("second"), model));
+}
+
+TEST_CASE("A folder to go on from that holds no run is an error") {
+  const SmallRuns runs;
+  fs::create_directory(runs.run("empty"));
+  const Finished finished = runs.train("run", {"--resume", runs.run("empty").string()});
+  CHECK(finished.code == 4);
+  CHECK_THAT(finished.err, Contains("no run with a checkpoint"));
+  CHECK_FALSE(fs::exists(runs.run("run")));
+}
+
 TEST_CASE("A run that cannot begin leaves the folder as it was") {
   const SmallRuns runs;
   CHECK(run_collar({"train", runs.run("nowhere"), "-o", runs.run("new")}).code == 3);

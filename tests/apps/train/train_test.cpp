@@ -85,25 +85,39 @@ TEST_CASE("A screen that is gone ends neither the training nor an error message"
   CHECK(in_shell("2>&-", runs.command("closed", {"--max-steps", "1", "-n", "2"})) == 0);
   CHECK_FALSE(runs.model("closed").empty());
   CHECK(in_shell("2>&-", {COLLAR_PROGRAM, "trian"}) == 2);
+  // Results are another matter, but a reader that has seen enough is none.
+  const Options command = runs.command("json", {"--max-steps", "1", "--json"});
+  CHECK(in_shell(">/dev/full", command) == 7);
+  CHECK_FALSE(runs.model("json").empty());
+  CHECK(in_shell("--force | true; exit ${PIPESTATUS[0]}", command) == 0);
 }
 
 TEST_CASE("Ranks that were given different options say which") {
   const SmallRuns runs;
   const collar::apps::ReservedPort port;
-  const auto rank = [&](const std::string& number, const Options& options) {
+  const auto rank = [&](const char* number, const Options& options, const char* instructions) {
     return std::make_unique<RunningProgram>(
         runs.command("run", options),
         collar::apps::Variables{{"RANK", number},
                                 {"WORLD_SIZE", "2"},
                                 {"MASTER_ADDR", "127.0.0.1"},
-                                {"MASTER_PORT", std::to_string(port.port())}});
+                                {"MASTER_PORT", std::to_string(port.port())},
+                                {"COLLAR_ISA", instructions}});
   };
-  const auto first = rank("0", {"--lr", "0.1"});
-  const auto second = rank("1", {"--lr", "0.2"});
-  for (RunningProgram* program : {first.get(), second.get()}) {
-    const Finished finished = program->wait();
-    CHECK(finished.code == 6);
-    CHECK_THAT(finished.err, Contains("--lr") && Contains("0.1") && Contains("0.2"));
+  const auto check_that_both_say = [](RunningProgram& first, RunningProgram& second,
+                                      const auto& matcher) {
+    for (RunningProgram* program : {&first, &second}) {
+      const Finished finished = program->wait();
+      CHECK(finished.code == 6);
+      CHECK_THAT(finished.err, matcher);
+    }
+  };
+  check_that_both_say(*rank("0", {"--lr", "0.1"}, "baseline"),
+                      *rank("1", {"--lr", "0.2"}, "baseline"),
+                      Contains("--lr") && Contains("0.1") && Contains("0.2"));
+  if (collar::hardware_isa() != collar::Isa::baseline) {
+    check_that_both_say(*rank("0", {}, "baseline"), *rank("1", {}, "avx2"),
+                        Contains("instructions") && Contains("baseline") && Contains("avx2"));
   }
   CHECK_FALSE(fs::exists(runs.run("run")));
 }
@@ -120,6 +134,7 @@ TEST_CASE("A run is kept out of its photos") {
   CHECK(into(runs.photos(), runs.photos()) == 2);
   CHECK(into(runs.photos(), train / "run") == 2);
   CHECK(into(train, train / "run") == 2);
+  CHECK(into(fs::relative(train), fs::relative(train) / "run") == 2);
   CHECK_FALSE(fs::exists(train / "run"));
 }
 
