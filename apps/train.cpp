@@ -62,8 +62,8 @@ std::string output_folder(const TrainOptions& options) {
 // A run must not become one of the photos' classes.
 void require_apart(const TrainOptions& options) {
   std::error_code ignored;
-  const fs::path run = fs::weakly_canonical(fs::absolute(options.output), ignored);
-  const fs::path photos = fs::weakly_canonical(fs::absolute(options.data), ignored);
+  const fs::path run = fs::weakly_canonical(fs::absolute(options.output, ignored), ignored);
+  const fs::path photos = fs::weakly_canonical(fs::absolute(options.data, ignored), ignored);
   const auto lies_in = [&run](const fs::path& folder) {
     return std::mismatch(folder.begin(), folder.end(), run.begin(), run.end()).first ==
            folder.end();

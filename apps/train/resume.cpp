@@ -62,7 +62,7 @@ ResumePoint find_resume_point(const TrainOptions& options) {
 RunFolder::Start start_of(const TrainOptions& options) {
   std::error_code ignored;
   const auto place = [&](const fs::path& path) {
-    return fs::weakly_canonical(fs::absolute(path), ignored);
+    return fs::weakly_canonical(fs::absolute(path, ignored), ignored);
   };
   const fs::path run = place(options.output);
   const fs::path from = place(options.resume);  // a run, or a checkpoint in it
