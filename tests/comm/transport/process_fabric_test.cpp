@@ -30,15 +30,10 @@ class LonelyRank {
     peer_.set("host/1", host_identity());
     peer_.set("socket/1", "@nobody");
     peer_.add("present", 1);
-    error_ = std::async(std::launch::async, [this, patience]() -> std::string {
+    joined_ = std::async(std::launch::async, [this, patience] {
       const Deadline deadline = Deadline::after(patience);
       Store store(server_.endpoint(), "t", deadline, 0, 2);
-      try {
-        join_host_group(store, {.rank = 0, .size = 2, .token = "t"}, deadline);
-      } catch (const RankLostError& error) {
-        return error.what();
-      }
-      return "nothing was thrown";
+      join_host_group(store, {.rank = 0, .size = 2, .token = "t"}, deadline);
     });
     socket_ = *peer_.get("socket/0", Deadline::after(5s));
   }
@@ -46,15 +41,22 @@ class LonelyRank {
   /// Where it listens: the name of an abstract unix socket.
   const std::string& socket() const { return socket_; }
   bool has_ended_within(std::chrono::milliseconds time) const {
-    return error_.wait_for(time) == std::future_status::ready;
+    return joined_.wait_for(time) == std::future_status::ready;
   }
-  std::string error() { return error_.get(); }
+  std::string error() {
+    try {
+      joined_.get();
+    } catch (const RankLostError& error) {
+      return error.what();
+    }
+    return "nothing was thrown";
+  }
 
  private:
   StoreServer server_{{"127.0.0.1", 0}, "t"};
   Store peer_{server_.endpoint(), "t", Deadline::after(5s), 1, 2};
   std::string socket_;
-  std::future<std::string> error_;
+  std::future<void> joined_;
 };
 
 /// Whether the rank, once it accepts its peers, closes the connection of one who is not.
