@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <csignal>
 #include <cstdio>
+#include <cstring>
 #include <string_view>
 #include <system_error>
 
@@ -62,9 +63,10 @@ bool reader_has_left() {
 
 /// Results are not done until they have left.
 ExitCode flush_results(ExitCode code) {
-  const bool written = std::fflush(stdout) == 0 && std::ferror(stdout) == 0;
-  if (written || reader_has_left()) return code;
-  say("collar: error: not all results could be written to stdout; is its disk full?");
+  const int error = std::fflush(stdout) == 0 ? 0 : errno;
+  if ((error == 0 && std::ferror(stdout) == 0) || reader_has_left()) return code;
+  say(fmt::format("collar: error: cannot write the results to stdout: {}",
+                  error != 0 ? std::strerror(error) : "lines before the last are missing"));
   return code == ExitCode::done ? ExitCode::internal : code;
 }
 
