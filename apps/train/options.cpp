@@ -231,10 +231,11 @@ void add_rank_options(TableBuilder& table) {
   using O = TrainOptions;
   table.group("Ranks");
   table.number("-n,--ranks", &O::ranks, 1, 1024, "Processes to train on", Effect::pace);
-  table.number(
-      "--virtual-ranks", &O::virtual_ranks, 1, 1024,
-      "Ranks that each process plays in turn: -n 1 --virtual-ranks 4 gives the bits of -n 4",
-      Effect::pace);
+  table.number("--virtual-ranks", &O::virtual_ranks, 1, 1024,
+               "Ranks that each process plays in turn: -n 1 --virtual-ranks 4 gives the bits of -n "
+               "4 with the "
+               "same --threads",
+               Effect::pace);
   table.number("--threads", &O::threads, 0, 1024, "Of each process; 0: its share of the CPUs");
   table.choice("--device", &O::device, {"auto", "cpu", "cuda"}, "What to compute on");
   table.choice("--all-reduce", &O::all_reduce, {"direct", "ring"}, "How gradients are summed");

@@ -109,6 +109,9 @@ std::optional<Peer> identify(FileDescriptor socket) {
   return peer;
 }
 
+/// How much longer than rank 0 the others wait to hear who is missing.
+constexpr std::chrono::seconds kForRankZero{1};
+
 /// The store's side of joining: everybody is counted, and everybody waits for the same answer.
 class Gathering {
  public:
@@ -124,7 +127,10 @@ class Gathering {
     store_.set(key("host", options_.rank), host_identity());
     store_.set(key("socket", options_.rank), socket_name);
     if (store_.add("present", 1) == options_.size) answer("");
-    const auto verdict = store_.get("answer", deadline_);
+    // The store is rank 0's and ends with it: at the deadline rank 0 speaks, the others listen on.
+    const Deadline patience =
+        options_.rank == 0 ? deadline_ : Deadline::after(deadline_.remaining() + kForRankZero);
+    const auto verdict = store_.get("answer", patience);
     if (!verdict) report_missing();
     if (!verdict->empty()) throw RankLostError(*verdict);
   }
