@@ -22,9 +22,9 @@ struct Claim {
 };
 
 /// Compares the claims of all ranks: their SHA-256, and only where that differs the lists
-/// themselves. Called by all ranks. Throws RankLostError, the same on every
-/// rank, that names the first subject on which a rank differs from rank 0, and what both have.
-/// `what` says what is compared: "parameters".
+/// themselves. Called by all ranks. Throws RankLostError, the same on every rank, that names the
+/// first subject on which a rank differs from rank 0, and what both have. `what` says what is
+/// compared: "parameters".
 void require_agreement(Communicator& communicator, const std::string& what,
                        std::span<const Claim> claims);
 
